@@ -23,7 +23,7 @@ from eventlog.support.ticks import tick
 from eventlog.support.trace import Trace
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted
-from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, key_of
+from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, Way, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only, Route
 from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import SCAN_STREAM, JobQueues
@@ -179,9 +179,10 @@ class Lanes:
                 waiting[placed.group.fast] += 1
         chosen: dict[tuple[str, bool], list[JobTicket]] = {}
 
-        def can_go(group: Group) -> bool:
-            route = self._route(group.needs)
-            fast = group.fast and self._fleet.has_fast(route)
+        def can_go(way: Way) -> bool:
+            is_short, needs = way
+            route = self._route(needs)
+            fast = is_short and self._fleet.has_fast(route)
             match route:
                 case Everywhere.SHARED:
                     return waiting[fast] < self._fleet.window(fast=fast)
@@ -224,7 +225,7 @@ class Lanes:
     async def _settle(self) -> None:
         """Record in the log that no worker can run a task, or that a worker can run it now."""
         reasons: dict[Needs, str] = {}
-        for _, needs in self._backlog.kinds():
+        for _, needs in self._backlog.ways():
             route = self._route(needs)
             if isinstance(route, Nowhere) and route.blocked:
                 since = self._missing.setdefault(needs, time.monotonic())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from gctd.control.heartbeat import Heartbeat
 from gctd.control.jobs import JobKind, JobTicket
-from gctd.control.lanes.backlog import Backlog, Group, QueuedJob, key_of
+from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, Way, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only
 from gctd.domain.capabilities import Needs
 
@@ -50,6 +53,66 @@ def test_no_repository_has_two_places_more_than_one_that_waits(repos: list[str],
     for repo in "abcd":
         own = [number for number in numbers if repos[number - 1] == repo]
         assert own == sorted(own)
+
+
+@for_all(st.data())
+def test_the_next_job_is_the_first_of_all_by_places_and_age(data: st.DataObject) -> None:
+    """Against a search in all groups, after each of many changes, on the ways that are open."""
+    backlog, tickets, places = Backlog(), dict[Key, JobTicket](), dict[Key, JobTicket]()
+
+    def expected(is_open: Callable[[Way], bool]) -> JobTicket | None:
+        heads: dict[Group, JobTicket] = {}
+        for one in tickets.values():
+            heads.setdefault(Group(one.fast, one.needs, one.repo), one)
+        load = Counter((one.fast, one.repo) for one in places.values())
+        able = [(load[group.fast, group.repo], one.sequence, one) for group, one in heads.items() if is_open(group.way)]
+        return min(able, key=lambda each: each[:2], default=(0, 0, None))[2]
+
+    for number in range(1, data.draw(st.integers(1, 60)) + 1):
+        change = data.draw(st.sampled_from(["offer", "offer", "place", "remove", "offer again"]))
+        known = [*tickets, *places]
+        if change == "offer" or not known:
+            needs = Needs(go=data.draw(st.sampled_from(["", "1.26"])))
+            one = ticket(number, data.draw(st.sampled_from("abc")), fast=data.draw(st.booleans()), needs=needs)
+            tickets[key_of(one)] = one
+            backlog.offer(one)
+        elif change == "place":
+            if (found := backlog.next(lambda _: True)) is not None:
+                places[key_of(found)] = tickets.pop(key_of(found))
+                backlog.put(key_of(found), QueuedJob(Group(found.fast, found.needs, found.repo), found, "", 0.0))
+        else:
+            key = data.draw(st.sampled_from(known))
+            one = tickets.pop(key) if key in tickets else places.pop(key)
+            backlog.remove(key)
+            if change == "offer again":
+                tickets[key] = one
+                backlog.offer(one)
+        for is_open in (lambda _: True, lambda way: way[0], lambda way: way == (False, Needs())):
+            assert backlog.next(is_open) == expected(is_open)
+        assert backlog.pending == len(tickets)
+
+
+def test_a_place_is_looked_for_once_for_each_way_and_not_for_each_repository() -> None:
+    backlog, asked = Backlog(), list[Way]()
+    for number in range(1, 1001):
+        backlog.offer(ticket(number, f"repo-{number}", fast=number % 2 == 0))
+
+    def full(way: Way) -> bool:
+        asked.append(way)
+        return False
+
+    assert backlog.next(full) is None
+    assert sorted(fast for fast, _ in asked) == [False, True]
+
+
+def test_memory_does_not_grow_with_changes() -> None:
+    """Jobs come and go, and none is ever asked for."""
+    backlog = Backlog()
+    backlog.offer(ticket(1, "waits"))
+    for number in range(2, 2000):
+        backlog.offer(ticket(number, "monorepo"))
+        backlog.remove(key_of(ticket(number, "monorepo")))
+    assert sum(map(len, backlog._heaps.values())) < 100
 
 
 BOTH = {
