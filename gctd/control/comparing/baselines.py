@@ -84,6 +84,8 @@ class Baselines:
                 raise NotFound(f"base: {error}") from error
             said = str(error) or "no answer in time"
             return Baseline(reason=f"the history of the repository cannot be asked for: {said}")
+        if commit is None and kind is Kind.PARENT:
+            return Baseline(reason=f"{after.commit_sha[:12]} is a commit of {name} without a parent: there is nothing before it")
         if commit is None:
             return Baseline(reason=f"{after.commit_sha[:12]} has no commit in common with {name}")
         return await self._found(after, kind, commit)

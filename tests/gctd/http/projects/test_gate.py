@@ -137,6 +137,27 @@ async def test_the_base_is_the_commit_at_which_a_branch_was_left(shared: tuple[T
     assert await base("main", topic) == ("merge base", left, "failed")
 
 
+async def test_a_verdict_without_a_base_in_the_history_says_why(shared: tuple[TrackerSystem, Path], tmp_path: Path) -> None:
+    system, directory = shared
+    made = GoRepo(tmp_path / "repo")
+    made.path.mkdir()
+    made.git("init", "--quiet", "--initial-branch=main")
+    made.write({"go.mod": module("example.com/rootless")})
+    first = made.commit()
+    made.git("checkout", "--quiet", "--orphan", "other")
+    other = made.commit("a new beginning")
+    await system.register(made.url)
+    project = Project(system, directory, made.url)
+    await project.analyze(attrs.evolve(OLD, commit_sha=first))
+    await project.analyze(attrs.evolve(OLD, commit_sha=other, ref="other"))
+    for to, reason in (
+        (first, f"{first[:12]} is a commit of main without a parent: there is nothing before it"),
+        (other, f"{other[:12]} has no commit in common with main"),
+    ):
+        found = await ask(project, base="main", to=to)
+        assert (found["result"], found["reason"]) == ("unknown", reason)
+
+
 async def test_what_lost_its_measurement_is_told_and_fails_only_where_that_is_asked_for(project: Project, tmp_path: Path) -> None:
     await project.analyze(OLD, PANICKED)
     found = await ask(project)
