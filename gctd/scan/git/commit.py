@@ -30,8 +30,14 @@ def commit_facts(body: bytes) -> CommitFacts | None:
         author=_text(name),
         at=at.isoformat().replace("+00:00", "Z"),
         subject=_text(message.partition(b"\n")[0]),
-        parents=tuple(line[7:].decode("ascii", "replace") for line in lines if line.startswith(b"parent ")),
+        parents=parents(body),
     )
+
+
+def parents(body: bytes) -> tuple[str, ...]:
+    """Return the ids of the parents in a commit object, the first parent first."""
+    head, _, _ = body.partition(b"\n\n")
+    return tuple(line[7:].decode("ascii", "replace") for line in head.split(b"\n") if line.startswith(b"parent "))
 
 
 def _text(text: bytes) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.git.commands import Git
+from gctd.scan.git.commit import parents
 from gctd.scan.isolation.locks import locked
 
 DIRECTORY = "history"
@@ -34,9 +35,9 @@ class Histories:
             return await self._git.merge_base(mirror, tip.commit_sha, commit)
 
     async def first_parent(self, url: RepoUrl, commit: str, *, seconds: float) -> str | None:
-        """Return the first parent of a commit; None for a root commit."""
+        """Return the first parent of a commit; None for a root commit. Errors as in `merge_base`."""
         async with self._mirror(url, [commit], seconds) as mirror:
-            return await self._git.commit_of(mirror, f"{commit}~1")
+            return next(iter(parents(await self._git.read_commit(mirror, commit))), None)
 
     @asynccontextmanager
     async def _mirror(self, url: RepoUrl, commits: Sequence[str], seconds: float) -> AsyncIterator[Path]:
