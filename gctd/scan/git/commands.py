@@ -195,11 +195,13 @@ class Git:
         await self._local(None, "init", "--quiet", "--bare", "--template=", algorithm, "--", str(mirror))
 
     async def commit_of(self, mirror: Path, ref: str) -> str | None:
-        """Return the commit of a full ref or a commit id of the mirror; None if it is missing."""
+        """Return the commit of a full ref or a commit id of the mirror; None if it is missing. Raises GitError."""
         output = bytearray()
         arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}"]
         done = await self._program.run(arguments, self._program.environment(""), git_dir=mirror, on_stdout=output.extend)
-        return bytes(output).decode().strip() if done.ok else None
+        if not done.ok and done.exit_code != 1:
+            raise explain(done, mirror=mirror)
+        return bytes(output).decode().strip() or None
 
     async def has(self, mirror: Path, commit: str) -> bool:
         """Whether a commit was fetched into the mirror, completely."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
+
+import structlog
 
 from gctd.domain.remote.urls import RepoUrl
+from gctd.scan.errors import MirrorDamaged
 from gctd.scan.git.commands import Git
 from gctd.scan.git.commit import parents
 from gctd.scan.isolation.locks import locked
+from gctd.scan.isolation.removal import remove
+
+_log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 DIRECTORY = "history"
 """Folder of the mirrors in the cache directory."""
@@ -30,24 +38,31 @@ class Histories:
 
         `seconds` bound each question to the remote. Raises GitError if the remote lacks one of them.
         """
-        tip = await self._git.resolve(url, branch, seconds=seconds)
-        async with self._mirror(url, [tip.commit_sha, commit], seconds) as mirror:
-            return await self._git.merge_base(mirror, tip.commit_sha, commit)
+        tip = (await self._git.resolve(url, branch, seconds=seconds)).commit_sha
+        return await self._asked(url, [tip, commit], seconds, lambda mirror: self._git.merge_base(mirror, tip, commit))
 
     async def first_parent(self, url: RepoUrl, commit: str, *, seconds: float) -> str | None:
         """Return the first parent of a commit; None for a root commit. Errors as in `merge_base`."""
-        async with self._mirror(url, [commit], seconds) as mirror:
-            return next(iter(parents(await self._git.read_commit(mirror, commit))), None)
+        body = await self._asked(url, [commit], seconds, lambda mirror: self._git.read_commit(mirror, commit))
+        return next(iter(parents(body)), None)
 
-    @asynccontextmanager
-    async def _mirror(self, url: RepoUrl, commits: Sequence[str], seconds: float) -> AsyncIterator[Path]:
-        """Provide a mirror with these commits and all their ancestors. No other process changes it during the context."""
+    async def _asked(self, url: RepoUrl, commits: Sequence[str], seconds: float, question: Callable[[Path], Awaitable[T]]) -> T:
+        """Return the answer of a mirror with these commits and all their ancestors. A damaged mirror is replaced."""
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._directory / f"{sha256(url.clone_url.encode()).hexdigest()[:32]}.git"
         async with locked(path.with_suffix(".lock")):
-            if not (path / "HEAD").exists():
-                await self._git.make_mirror(path, sha256=any(len(commit) == _SHA256 for commit in commits))
-            for commit in commits:
-                if not await self._git.has(path, commit):
-                    await self._git.fetch_history(url, commit, path, seconds=seconds)
-            yield path
+            try:
+                await self._fill(path, url, commits, seconds)
+                return await question(path)
+            except MirrorDamaged as damage:
+                _log.warning("mirror is cloned again", url=url.canonical, reason=str(damage))
+                await remove(path)
+                await self._fill(path, url, commits, seconds)
+                return await question(path)
+
+    async def _fill(self, path: Path, url: RepoUrl, commits: Sequence[str], seconds: float) -> None:
+        if not (path / "HEAD").exists():
+            await self._git.make_mirror(path, sha256=any(len(commit) == _SHA256 for commit in commits))
+        for commit in commits:
+            if not await self._git.has(path, commit):
+                await self._git.fetch_history(url, commit, path, seconds=seconds)

@@ -27,12 +27,25 @@ async def test_a_commit_has_the_parent_that_its_object_names(tmp_path: Path) -> 
     assert await histories.merge_base(url, "main", topic, seconds=60) == topic
 
 
-async def test_an_unreadable_commit_is_an_error_and_not_one_without_a_parent(tmp_path: Path) -> None:
+async def test_a_damaged_mirror_is_replaced_and_changes_no_answer(tmp_path: Path) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    first = repo.head()
+    second, histories, url = repo.commit("second"), Histories(tmp_path / "cache", Git()), url_of(repo.path)
+    mirror = tmp_path / "cache" / "history"
+    for damaged in (b"damaged", b""):
+        assert await histories.first_parent(url, second, seconds=60) == first
+        for file in mirror.rglob("objects/**/*"):
+            if file.is_file():
+                file.chmod(0o600)
+                file.write_bytes(damaged)
+        assert await histories.first_parent(url, second, seconds=60) == first
+        assert await histories.merge_base(url, "main", first, seconds=60) == first
+
+
+async def test_a_commit_that_cannot_be_read_is_an_error_and_not_one_without_a_parent(tmp_path: Path) -> None:
     repo = gorepo.make(tmp_path / "repo")
     second, histories, url = repo.commit("second"), Histories(tmp_path / "cache", Git()), url_of(repo.path)
-    assert await histories.first_parent(url, second, seconds=60) is not None
-    mirror = next((tmp_path / "cache" / "history").glob("*.git"))
-    for file in mirror.rglob("objects/**/*"):
+    for file in repo.path.rglob("objects/**/*"):
         if file.is_file():
             file.chmod(0o600)
             file.write_bytes(b"damaged")
