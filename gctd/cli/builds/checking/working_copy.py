@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from http import HTTPStatus
 from pathlib import Path
@@ -44,8 +46,8 @@ class WorkingCopy:
 
     @classmethod
     def at(cls, directory: Path) -> WorkingCopy:
-        """Return the working copy around a directory; outside of git it is the directory itself."""
-        top = _git(directory, "rev-parse", "--show-toplevel")
+        """Return the working copy around a directory; outside of git it is the directory itself. Raises NotAWorkingCopy."""
+        top = _top(directory)
         if top is None:
             return cls(root=directory.resolve(), commit="", changed=True, url=directory.resolve().as_uri())
         root = Path(top)
@@ -101,25 +103,41 @@ class WorkingCopy:
                 raise NotAWorkingCopy(f"{commit[:12]} cannot be checked out: {done.stderr.strip()[-300:]}")
 
 
-def _git(directory: Path, *arguments: str) -> str | None:
-    """Return the output of git; None if it fails, or if there is no git."""
-    try:
-        done = _run(directory, *arguments)
-    except FileNotFoundError:
+def _top(directory: Path) -> str | None:
+    """Return the root of the working copy; None outside of git, and on a machine without git."""
+    if shutil.which("git") is None:
         return None
-    return done.stdout.strip() if not done.returncode else None
+    done = _run(directory, "rev-parse", "--show-toplevel")
+    if done.returncode and "not a git repository" in done.stderr:
+        return None
+    return _output(directory, done)
+
+
+def _git(directory: Path, *arguments: str) -> str | None:
+    """Return the output of git, None if git finds nothing. Raises NotAWorkingCopy."""
+    return _output(directory, _run(directory, *arguments))
+
+
+def _output(directory: Path, done: subprocess.CompletedProcess[str]) -> str | None:
+    if done.returncode not in (0, 1):  # git refuses a directory of another owner, for example
+        raise NotAWorkingCopy(f"git does not answer for {directory.resolve()}: {' '.join(done.stderr.split())[:500]}")
+    return None if done.returncode else done.stdout.strip()
 
 
 def _run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", *arguments],  # noqa: S607 - the git of the user
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_SECONDS,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            ["git", *arguments],  # noqa: S607 - the git of the user
+            cwd=directory,
+            env=os.environ | {"LC_ALL": "C"},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NotAWorkingCopy(f"git does not answer for {directory.resolve()} within {_SECONDS:g} s") from error
 
 
 def _without_user(url: str) -> str:

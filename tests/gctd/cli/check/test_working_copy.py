@@ -68,6 +68,24 @@ def test_a_folder_outside_of_git_and_a_shallow_clone_have_no_base(copy: Path, tm
         WorkingCopy.at(tmp_path / "shallow").base("HEAD")
 
 
+def test_a_refusal_of_git_is_told_and_is_no_folder_outside_of_git(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container of a build often runs as another user than the owner of the checkout."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(NotAWorkingCopy, match=r"dubious ownership .*git config --global --add safe\.directory"):
+        WorkingCopy.at(copy)
+
+
+def test_a_tree_whose_changes_are_unknown_does_not_count_as_unchanged(copy: Path) -> None:
+    index = copy / ".git" / "index"
+    kept = index.read_bytes()
+    index.write_bytes(b"damaged")
+    try:
+        with pytest.raises(NotAWorkingCopy, match="index file"):
+            WorkingCopy.at(copy)
+    finally:
+        index.write_bytes(kept)
+
+
 def test_the_name_of_a_repository_has_no_password(copy: Path) -> None:
     git(copy, "remote", "add", "origin", "https://user:secret@example.com/owner/name.git")
     try:
