@@ -31,12 +31,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files by their number of tests, as pytest-xdist does. The one with the longest single test comes first.
+    """Sort the files by the longest time limit of their tests, then by the number of tests, as pytest-xdist does.
 
-    At the end, no process is then busy for a minute while the others have nothing to do.
+    At the end, no process is then busy for minutes while the others have nothing to do.
     """
-    counts = Counter(item.path for item in items)
-    items.sort(key=lambda item: (not item.path.stem.endswith("_network"), -counts[item.path]))
+    counts, limits = Counter(item.path for item in items), Counter[Path]()
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        limits[item.path] = max(limits[item.path], marker.args[0] if marker else 0)
+    items.sort(key=lambda item: (-limits[item.path], -counts[item.path]))
 
 
 @pytest.fixture(autouse=True)
