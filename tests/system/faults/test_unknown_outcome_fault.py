@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.support.pantry.system import pantry_system
@@ -15,6 +16,8 @@ from tests.support.tracker.system import tracker_system
 
 pytestmark = pytest.mark.fault
 
+LONGER_THAN_THE_SERVER = aiohttp.ClientTimeout(total=60)
+"""The server answers after 15 s, when the client of other tests gives up."""
 WITHOUT_A_KEY = "without one, look"
 """The advice for clients without a key: each text has it, because a server in front of this one may drop the key."""
 
