@@ -47,7 +47,8 @@ async def test_a_client_of_the_tracker_without_a_key_is_told_to_look_first(tmp_p
         await system.post("/api/repo-config", {"url": url, "test_args": "-short"})  # decided without a read from now on
         await stand_still(system.nats.pid)
         try:
-            status, answer = await system.status("/api/repo-config", "POST", json={"url": url, "test_args": "-v"})
+            body = {"url": url, "test_args": "-v"}
+            status, answer = await system.status("/api/repo-config", "POST", json=body, timeout=LONGER_THAN_THE_SERVER)
         finally:
             os.kill(system.nats.pid, signal.SIGCONT)
         assert status == 503, answer
