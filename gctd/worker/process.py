@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
-from typing import TypeVar
 
 import attrs
 import structlog
@@ -15,6 +14,7 @@ from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.presence import Presence
 from eventlog.broker.queue import Job, WorkQueue
 from eventlog.commands import Commands
+from eventlog.support.during import during
 from eventlog.support.ticks import until_tick
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.control.lanes.queues import JobQueues
@@ -27,9 +27,6 @@ from gctd.worker.usage import UsageMeter
 from gctd.worker.work import Equipment
 
 _log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
-
 
 BACK_OFF = 1.0
 """Seconds of wait after an error."""
@@ -106,7 +103,7 @@ class WorkerProcess:
         await self._queues.prepare(self._identity.id)
         await self._announce()
         _log.info("worker started", id=self._identity.id, paused=started.state.paused)
-        async with _alongside(self._keep_announcing()), _alongside(self._watch(started.sequence)):
+        async with during(self._keep_announcing()), during(self._watch(started.sequence)):
             await self._take_until_stopped()
         await report(
             self._commands,
@@ -195,7 +192,7 @@ class WorkerProcess:
         end = loop.time()
         takers = [asyncio.create_task(self._take(slot)) for slot in self._slots()]
         try:
-            async with _alongside(self._stopping.wait()) as stopping:
+            async with during(self._stopping.wait()) as stopping:
                 await asyncio.wait({stopping, *takers}, return_when=asyncio.FIRST_COMPLETED)
             end = loop.time() + self._pace.drain
             _, left = await asyncio.wait(takers, timeout=self._pace.drain)
@@ -251,17 +248,5 @@ class WorkerProcess:
             self._news.set()
 
     async def _until_going_or_stopping(self) -> None:
-        async with _alongside(self._going.wait()) as going, _alongside(self._stopping.wait()) as stopping:
+        async with during(self._going.wait()) as going, during(self._stopping.wait()) as stopping:
             await asyncio.wait({going, stopping}, return_when=asyncio.FIRST_COMPLETED)
-
-
-@asynccontextmanager
-async def _alongside(work: Coroutine[None, None, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Run a coroutine while the block lasts."""
-    task = asyncio.create_task(work)
-    try:
-        yield task
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from eventlog import Commit, EventLog, Unavailable
+from eventlog.support.during import during
 from eventlog.support.ticks import until_tick
 from projections.projector.backlog import Backlog
 from projections.projector.continuity import check_contiguous
@@ -32,13 +32,13 @@ class LogReader:
     @asynccontextmanager
     async def reading(self, backlog: Backlog, after: int, until: int | None) -> AsyncIterator[None]:
         """During the block, put the commits after a sequence into the backlog, which gets errors of the log too."""
-        async with _during(self._read(backlog, after, until)):
+        async with during(self._read(backlog, after, until)):
             yield
 
     @asynccontextmanager
     async def following(self, backlog: Backlog, after: int, until: int | None) -> AsyncIterator[None]:
         """As `reading`. The end of the log is asked for every five seconds too."""
-        async with self.reading(backlog, after, until), _during(self._watch(backlog)):
+        async with self.reading(backlog, after, until), during(self._watch(backlog)):
             yield
 
     async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
@@ -81,17 +81,6 @@ class LogReader:
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
                 self.end_seen = head.last
-
-
-@asynccontextmanager
-async def _during(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run a coroutine during the body, and cancel it at its end."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 __all__ = ["LogReader"]

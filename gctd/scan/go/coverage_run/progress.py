@@ -6,8 +6,7 @@ import asyncio
 import posixpath
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
@@ -119,18 +118,6 @@ class Following:
                 except Exception as error:  # noqa: BLE001 - it is not worth the end of a test run
                     _log.warning("progress is not reported", reason=str(error))
             await asyncio.sleep(LOOK)
-
-
-@asynccontextmanager
-async def during(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run a coroutine until the block ends."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def text_of(progress: Progress) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import attrs
 
+from eventlog.support.during import during
 from gctd.domain.errors import BadInput
 from gctd.domain.options import covers_others, format_duration, parse_duration
 from gctd.scan.errors import GoError, UnsafeFile
@@ -28,7 +29,7 @@ from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
 from gctd.scan.go.coverage_run.loading import PackageListing, last_words, load, not_loaded, require_go
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
-from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, during, no_progress
+from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, no_progress
 from gctd.scan.go.coverage_run.steps import Rights
 from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.files import OwnFile, new_file

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from tests.support.programs.cli import gctd
-from tests.support.tracker.go_repo import GoRepo, module
+from tests.support.tracker.go_repo import make, module
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem
@@ -102,11 +102,8 @@ async def test_a_base_that_cannot_be_analysed_in_the_same_way_leaves_the_verdict
 
 async def test_the_base_is_the_commit_at_which_a_branch_was_left(shared: tuple[TrackerSystem, Path], tmp_path: Path) -> None:
     system, directory = shared
-    made = GoRepo(tmp_path / "repo")
-    made.path.mkdir()
-    made.git("init", "--quiet", "--initial-branch=main")
-    made.write({"go.mod": module("example.com/based")})
-    first = made.commit()
+    made = make(tmp_path / "repo", files={"go.mod": module("example.com/based")})
+    first = made.head()
     left = made.commit("left here")
     made.git("checkout", "--quiet", "-b", "topic")
     topic = made.commit("topic")
@@ -139,11 +136,8 @@ async def test_the_base_is_the_commit_at_which_a_branch_was_left(shared: tuple[T
 
 async def test_a_verdict_without_a_base_in_the_history_says_why(shared: tuple[TrackerSystem, Path], tmp_path: Path) -> None:
     system, directory = shared
-    made = GoRepo(tmp_path / "repo")
-    made.path.mkdir()
-    made.git("init", "--quiet", "--initial-branch=main")
-    made.write({"go.mod": module("example.com/rootless")})
-    first = made.commit()
+    made = make(tmp_path / "repo", files={"go.mod": module("example.com/rootless")})
+    first = made.head()
     made.git("checkout", "--quiet", "--orphan", "other")
     other = made.commit("a new beginning")
     await system.register(made.url)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.support.during import during
 from gctd.domain.task import Progress
 from gctd.scan.go.coverage_run import progress as progress_module
 from gctd.scan.go.coverage_run.events import GoTestEvents
-from gctd.scan.go.coverage_run.progress import STEPS, Following, PackageCount, ProgressReports, during, text_of
+from gctd.scan.go.coverage_run.progress import STEPS, Following, PackageCount, ProgressReports, text_of
 from tests.support.waiting import wait_until
 
 LISTED = ("example.com/m", "example.com/m/a", "example.com/m/x/y")
