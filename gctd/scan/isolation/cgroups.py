@@ -3,10 +3,10 @@
 The group of the worker must be delegated to it, as by `Delegate=yes` of systemd. The worker moves itself into the group
 `gctd-worker` below, because a group with limits for others has no processes. Each program gets a group next to it.
 
-The supervisor of a program imports this module, so it imports little.
+The fork server of the worker imports this module, so it imports little.
 """
 
-# ruff: noqa: PTH102, PTH106, PTH123, PTH208 - pathlib would double the time that the supervisor takes to start
+# ruff: noqa: PTH102, PTH106, PTH123, PTH208 - pathlib would double the time that the fork server takes to start
 
 from __future__ import annotations
 

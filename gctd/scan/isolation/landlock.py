@@ -4,7 +4,7 @@ A sandbox of mounts hides neither kind of socket nor, without a namespace of pro
 that allow no sandbox of mounts.
 """
 
-# ruff: noqa: PTH116 - pathlib would double the time that the supervisor takes to start
+# ruff: noqa: PTH116 - pathlib would double the time that the fork server takes to start
 
 from __future__ import annotations
 

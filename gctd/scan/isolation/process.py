@@ -1,24 +1,20 @@
 """Running an untrusted program: with limits, and without any process of it left when `run` returns.
 
 Each program runs under a supervisor process (`gctd.scan.isolation.supervisor`), a small process between the program and the
-worker. The supervisor ends the whole tree when the program ends, when its time is over, at the worker's request, and when the
-worker is gone, even by SIGKILL.
+worker, which the worker's fork server starts. The supervisor ends the whole tree when the program ends, when its time is over, at
+the worker's request, and when the worker is gone, even by SIGKILL.
 """
 
 from __future__ import annotations
 
 import asyncio
-import marshal
+import os
 import secrets
 import signal
-import socket
-import sys
 import time
-from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 import attrs
 import psutil
@@ -26,7 +22,8 @@ import structlog
 
 from gctd.scan.errors import ProcessError
 from gctd.scan.isolation import cgroups
-from gctd.scan.isolation.messages import EndedBy, FileRules, RunRequest, RunResult
+from gctd.scan.isolation.fork_server import FORK_SERVER, Supervisor
+from gctd.scan.isolation.messages import EndedBy, FileRules, RunRequest, RunResult, request_to_bytes, result_from_bytes
 from gctd.scan.isolation.output import OnOutput, Output, Pipe
 from gctd.scan.isolation.process_table import HAS_PROC
 from gctd.scan.isolation.supervisor import KILLING
@@ -37,11 +34,6 @@ MARK = "GCTD_RUN"
 
 _log = structlog.get_logger(__name__)
 
-_ROOT = str(Path(__file__).parents[3])
-_SUPERVISE = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from gctd.scan.isolation.supervisor import main; main(int(sys.argv[2]))"
-)
-"""The supervisor in an interpreter without site packages, which takes less time to start."""
 _MARGIN = 0.5
 _AFTERWARDS = 1.0
 
@@ -148,7 +140,7 @@ async def run(
     request: RunRequest = {
         "argv": list(argv),
         "env": {**env, MARK: mark},
-        "cwd": str(cwd),
+        "cwd": _absolute(cwd),
         "timeout": timeout,
         "grace": grace,
         "rlimits": limits.rlimits(),
@@ -200,69 +192,50 @@ class _Program:
     async def run(self) -> Finished:
         """Run it to its end."""
         began = time.monotonic()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            log = await Pipe.open(self._output.log)
-            stdout = await Pipe.open(self._output.stdout) if self._output.separate else log
-            try:
-                process = await self._start_supervisor(theirs, stdout, log)
-            except OSError as error:
-                ours.close()
-                raise ProcessError(f"cannot start the supervisor of {self._request['argv'][0]}: {error.strerror}") from error
-            finally:
-                pumps = [asyncio.create_task(pipe.pump(self._failed)) for pipe in {log, stdout}]
-        result = await self._talk(ours)
-        if result is None:  # the supervisor was killed, or does not answer
-            with suppress(ProcessLookupError):
-                process.kill()
+        log = await Pipe.open(self._output.log)
+        stdout = await Pipe.open(self._output.stdout) if self._output.separate else log
+        try:
+            supervisor = await FORK_SERVER.start(stdout.theirs, log.theirs)
+        finally:
+            pumps = [asyncio.create_task(pipe.pump(self._failed)) for pipe in {log, stdout}]
+        try:
+            result = await self._talk(supervisor)
+        finally:
+            supervisor.writer.close()
         if result is None or result["left"] or not HAS_PROC:
             await asyncio.to_thread(_end_marked, self._request["env"][MARK])
-        await process.wait()
         _, late = await asyncio.wait(pumps, timeout=_AFTERWARDS)
         for pump in late:  # what cannot be killed holds the pipe
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
         return self._finished(result, time.monotonic() - began)
 
-    async def _start_supervisor(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", _SUPERVISE, _ROOT, str(theirs.fileno())),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=stdout.theirs,
-            stderr=stderr.theirs,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-            env=self._request["env"],
-        )
-
     def _failed(self, error: Exception) -> None:
         self._output.failure = self._output.failure or error
         self.stopping.set()
 
-    async def _talk(self, ours: socket.socket) -> RunResult | None:
-        """Give the supervisor its request and wait for its result; None if it dies or exceeds the time."""
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
-        request = marshal.dumps(cast("dict[str, Any]", self._request))
-        reading = asyncio.create_task(reader.read())
+    async def _talk(self, supervisor: Supervisor) -> RunResult | None:
+        """Give the supervisor its request and wait for its result; None if it dies or exceeds the time. It has then ended."""
+        reading = asyncio.create_task(supervisor.reader.read())
         stopping = asyncio.create_task(self.stopping.wait())
         last_moments = self._request["grace"] + KILLING + _MARGIN
         try:
-            writer.write(b"%08x" % len(request) + request)
+            supervisor.writer.write(request_to_bytes(self._request))
             await asyncio.wait(
                 [reading, stopping], timeout=self._request["timeout"] + last_moments, return_when="FIRST_COMPLETED"
             )
             if not reading.done() and stopping.done():
-                writer.write(b"stop")
+                supervisor.writer.write(b"stop")
                 await asyncio.wait([reading], timeout=last_moments)
-            if not reading.done() or reading.exception() is not None or not reading.result():
+            if not reading.done():  # it does not answer, and it is there: its stream has not ended
+                with suppress(ProcessLookupError):
+                    os.kill(supervisor.pid, signal.SIGKILL)
+                await asyncio.wait([reading], timeout=_AFTERWARDS)
                 return None
-            return _parsed(reading.result())
+            return result_from_bytes(reading.result()) if reading.exception() is None and reading.result() else None
         finally:
             for task in (reading, stopping):
                 task.cancel()
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
 
     def _finished(self, result: RunResult | None, duration: float) -> Finished:
         program = self._request["argv"][0]
@@ -285,15 +258,8 @@ class _Program:
         )
 
 
-def _parsed(result: bytes) -> RunResult:
-    exit_code, number, ended_by, left, error = result.decode().split("\0")
-    return {
-        "exit_code": int(exit_code) if exit_code else None,
-        "signal": int(number) if number else None,
-        "ended_by": cast("EndedBy", ended_by),
-        "left": int(left),
-        "error": error or None,
-    }
+def _absolute(path: Path) -> str:
+    return str(path.absolute())
 
 
 def _end_marked(mark: str) -> None:

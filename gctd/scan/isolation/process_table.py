@@ -1,6 +1,6 @@
 """The processes of this machine, as /proc shows them: the descendants of this process, and their memory."""
 
-# ruff: noqa: PTH112, PTH115, PTH116, PTH123, PTH208 - pathlib would double the time that the supervisor takes to start
+# ruff: noqa: PTH112, PTH115, PTH116, PTH123, PTH208 - pathlib would double the time that the fork server takes to start
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ import structlog
 
 from gctd.scan.errors import NoSandbox, ProcessError
 from gctd.scan.isolation import cgroups, landlock, namespaces, probes, seccomp
+from gctd.scan.isolation.fork_server import FORK_SERVER
 from gctd.scan.isolation.messages import FileRules
 from gctd.scan.isolation.process import MIB, Limits, run
 
@@ -176,6 +177,8 @@ async def find_sandbox(wanted: Wanted, directory: Path, *, takes_group: bool = F
     The test may write to `directory`, which exists. `takes_group`: this process moves into the group of the worker, if its
     control group is delegated. Raises NoSandbox if a sandbox is required and none works.
     """
+    if takes_group:
+        FORK_SERVER.end()  # the next one is in the group of the worker, and none is in the delegated group
     groups, no_groups = cgroups.delegated()
     if groups:
         groups, no_groups = _taken(groups) if takes_group else ("", f"{groups} is delegated, and only a worker uses it")

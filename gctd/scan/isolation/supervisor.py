@@ -1,37 +1,40 @@
 """The supervisor of one program and of all processes that the program starts: it ends them all, and does not outlive them.
 
-`gctd.scan.isolation.process` calls `main` in an interpreter without site packages. Every program of a scan waits until the
-supervisor has started, so it imports little, and of this project only modules of this folder that do the same.
+Every program of a scan waits until its supervisor has started. A process of its kind therefore waits for the worker
+(`gctd.scan.isolation.fork_server`), with all modules imported, and each supervisor is a fork of it. It has an interpreter without
+site packages, and of this project it imports only modules of this folder that import little.
 
-The descriptor is one end of a Unix stream socket; the worker holds the other end. The request arrives there
-(`gctd.scan.isolation.messages`): eight hex digits, its length in bytes, and that many bytes of marshal. Anything that follows
-means stop. If the other end is closed, because the worker is gone, the supervisor ends everything at once. It sends back the
-result: its values as text, in their order, separated by NULs.
+A supervisor talks with the worker through one end of a Unix stream socket (`gctd.scan.isolation.messages`). First it sends its
+process number. Then the request arrives. Anything that follows means stop. If the other end is closed, because the worker is
+gone, the supervisor ends everything at once. It sends back the result.
 
 The program gets its own session. The supervisor is a child subreaper (prctl(2)): a process that left the program's group and
 session, or whose parent ended, becomes a child of the supervisor, so each process that the program started can be found.
 """
 
-# ruff: noqa: PTH208 - pathlib would double the time that it takes to start
+# ruff: noqa: PTH208 - pathlib would double the time that the fork server takes to start
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import fcntl
-import marshal
 import os
 import resource
 import select
 import signal
+import socket
 import sys
 import time
 
 from gctd.scan.isolation import cgroups, landlock
+from gctd.scan.isolation.messages import number_to_bytes, read_request, result_to_bytes
 from gctd.scan.isolation.process_table import HAS_PROC, descendants, processes, threads_of_host, unmapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from gctd.scan.isolation.messages import EndedBy, RunRequest, RunResult
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -236,20 +239,12 @@ def _become_subreaper() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _receive(control: int, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = os.read(control, size - len(data))
-        if not piece:
-            sys.exit(1)
-        data += piece
-    return bytes(data)
-
-
-def main(control: int) -> None:
+def _supervise(control: int) -> None:
     """Supervise the program that is asked for at this descriptor."""
-    os.set_inheritable(control, False)  # noqa: FBT003 - it takes no keyword
-    request: RunRequest = marshal.loads(_receive(control, int(_receive(control, 8), 16)))  # noqa: S302 - it comes from our worker
+    os.write(control, number_to_bytes(os.getpid()))
+    request = read_request(control)
+    os.environ.clear()  # posix_spawnp(3) looks for the program in the PATH of this process
+    os.environ.update(request["env"])
     _become_subreaper()
     result: RunResult
     try:
@@ -257,12 +252,57 @@ def main(control: int) -> None:
         landlock.enclose(request["argv"][0], request["files"])
         supervisor.start()
     except OSError as error:
-        what = f"{error.filename or request['argv'][0]}: {error.strerror}"
-        result = {"exit_code": None, "signal": None, "ended_by": "exit", "left": 0, "error": what}
+        why = f"{error.filename or request['argv'][0]}: {error.strerror}"
+        result = {"exit_code": None, "signal": None, "ended_by": "exit", "left": 0, "error": why}
     else:
         result = supervisor.watch()
-    values = ("" if value is None else str(value) for value in result.values())
+    os.write(control, result_to_bytes(result))
+
+
+def serve(socket_number: int) -> None:
+    """Fork a supervisor for each message of the worker, until the worker is gone.
+
+    A message has three descriptors: the socket of the supervisor, and the places of its standard output and standard error. If
+    the process cannot be forked, zeros and the reason go to that socket.
+    """
+    signal.signal(signal.SIGCHLD, lambda *_: _reap_supervisors())
+    with socket.socket(fileno=socket_number) as channel:
+        while True:
+            _, descriptors, _, _ = socket.recv_fds(channel, 1, 3)
+            if not descriptors:
+                return
+            try:
+                forked = os.fork()
+            except OSError as error:
+                os.write(descriptors[0], number_to_bytes(0) + str(error.strerror).encode())
+            else:
+                if forked == 0:
+                    channel.close()
+                    _become_supervisor(*descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _reap_supervisors() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _become_supervisor(control: int, stdout: int, stderr: int) -> NoReturn:
+    """Leave the session of the fork server, supervise a program, and end."""
+    code = 1
     try:
-        os.write(control, "\0".join(values).encode(errors="replace"))
-    except OSError:  # the worker is gone
-        sys.exit(1)
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for descriptor, place in ((stdout, 1), (stderr, 2)):
+            os.dup2(descriptor, place)
+            os.close(descriptor)
+        _supervise(control)
+        code = 0
+    except (EOFError, BrokenPipeError, ConnectionResetError):  # the worker is gone
+        pass
+    except Exception:  # noqa: BLE001 - it goes to the log of the program
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)

@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import median
 
 import attrs
+import psutil
 
 from eventlog.broker.blobs import MemoryBlobs
 from gctd.domain.remote.urls import parse_repo_url, repo_id
@@ -70,9 +71,11 @@ async def scan(scanning: Scanning, url: str, project: str, test_args: str | None
 
 
 def children() -> float:
-    """Processor seconds of the programs that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    """Processor seconds of the programs that have ended, of their supervisors, and of the fork server."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = [child.cpu_times() for child in psutil.Process().children()]
+    collected = (times.user + times.system + times.children_user + times.children_system for times in running)
+    return ended.ru_utime + ended.ru_stime + sum(collected)
 
 
 def task(url: str, project: str, test_args: str | None) -> Task:

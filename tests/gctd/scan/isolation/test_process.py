@@ -149,7 +149,7 @@ async def test_the_time_limit_holds_while_the_worker_is_stopped(tmp_path: Path) 
 
 @pytest.mark.fault
 @pytest.mark.parametrize("attack", ["KILL", "STOP"])
-async def test_a_program_that_attacks_its_warden_is_ended_all_the_same(tmp_path: Path, attack: str) -> None:
+async def test_a_program_that_attacks_its_supervisor_is_ended_all_the_same(tmp_path: Path, attack: str) -> None:
     """The supervisor is killed or frozen. Its processes are found by their mark. Their exit code cannot be known."""
     marker = unused_sleep()
     script = f"setsid sleep {marker} & sleep {marker} & kill -{attack} $PPID; sleep {marker}"
