@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 
 import attrs
@@ -49,7 +51,7 @@ class CheckoutLimits:
 
 @attrs.frozen(kw_only=True)
 class Checkout:
-    """A commit's files in `path`.
+    """A commit's files in `path`. Their times are that of the commit, so that go keeps one index of them for all jobs.
 
     `ref` is the requested name, or the name of the default branch if no name was given. `job` is the job's folder, `path` is
     inside. `go_caches` is the directory of Go's caches for this repository. No step of a scan sees either as a whole.
@@ -132,6 +134,8 @@ class Checkouts:
             placing = _Placing(self._git, self._cache, self._limits, self._parse_url, git_timeout, job, held, on_log)
             source = job / "src"
             commit = await placing.place(url, remote, source, submodules=submodules)
+            if placing.facts is not None:
+                await asyncio.to_thread(_set_times, source, placing.facts)
             yield Checkout(
                 path=source,
                 commit_sha=commit,
@@ -252,6 +256,14 @@ class _Placing:
                 raise LimitExceeded(f"more than {self._limits.submodules} submodules, or nested more than {_NESTING} deep")
             ref = RemoteRef(name=submodule.commit, full=None, commit_sha=submodule.commit)
             await self.place(submodule.url, ref, target / submodule.path, submodules=True, nesting=nesting + 1)
+
+
+def _set_times(root: Path, facts: CommitFacts) -> None:
+    """Give all files, and links themselves, the time of their commit."""
+    seconds = datetime.fromisoformat(facts.at).timestamp()
+    for folder, _, names in os.walk(root):
+        for name in names:
+            os.utime(os.path.join(folder, name), (seconds, seconds), follow_symlinks=False)  # noqa: PTH118 - thousands of files
 
 
 async def _remove_shared(builds: Path) -> None:

@@ -87,6 +87,8 @@ class GoTestEvents:
         self._build: dict[str, list[str]] = {}
         self._decoder = msgspec.json.Decoder(_Event)
         self._rest = b""
+        self.silent = True
+        """Whether go has reported nothing so far."""
 
     def feed(self, chunk: bytes) -> None:
         """Take bytes of standard output. Lines other than events are added to the log."""
@@ -104,6 +106,7 @@ class GoTestEvents:
         return tuple(self._result(path, package, ended_early) for path, package in sorted(self._packages.items()))
 
     def _take(self, event: _Event) -> None:
+        self.silent = False
         if event.action in ("build-output", "output"):
             self._hear(event)
         if not event.package:

@@ -30,7 +30,7 @@ from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
 from gctd.scan.go.coverage_run.loading import PackageListing, last_words, load, not_loaded, require_go
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, no_progress
-from gctd.scan.go.coverage_run.steps import Rights
+from gctd.scan.go.coverage_run.steps import WITHOUT_INDEX, Rights
 from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.files import OwnFile, new_file
 from gctd.scan.isolation.output import Lines, OnLog, no_log
@@ -141,10 +141,9 @@ class _Running:
         following = Following(count, "tested", self._commands.log, self._on_progress)
         events = GoTestEvents(listed, following.spoke, count)
         with new_file(self._rights.profile) as profile:
-            step = self._rights.test(workspace=workspace)
             arguments = ["-json", "-vet=off", *flags, f"-timeout={limit}", f"-coverprofile={self._rights.profile}", *patterns]
             async with during(following.run()):
-                finished = await self._commands.run(["test", *arguments], seconds, step, on_stdout=events.feed)
+                finished = await self._go_test(arguments, seconds, events, workspace=workspace)
             written = await asyncio.to_thread(_checked, profile)
         ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
         packages = tuple(sorted((*events.results(ended_early=ended_early), *broken), key=lambda one: one.path))
@@ -162,6 +161,19 @@ class _Running:
             workspace=workspace,
             ended_early=ended_early,
         )
+
+    async def _go_test(self, arguments: Sequence[str], seconds: float, events: GoTestEvents, *, workspace: bool) -> Finished:
+        """Run the tests with the index of packages that the build step has made, or without it if it lacks a package."""
+        plan, rights = self._plan, self._rights
+        if plan.commit and rights.confined:  # the files of a commit have its time, so that their index is always the same
+            step = rights.test(workspace=workspace, index=True)
+            finished = await self._commands.run(["test", WITHOUT_INDEX, *arguments], seconds, step, on_stdout=events.feed)
+            if finished.ok or not events.silent or str(plan.caches.build) not in finished.output_tail:
+                return finished
+            self._commands.log("the index of packages is not complete; without it:")
+            seconds -= finished.duration
+        step = rights.test(workspace=workspace)
+        return await self._commands.run(["test", *arguments], seconds, step, on_stdout=events.feed)
 
     async def _not_built(self, seconds: float, *, workspace: bool) -> tuple[PackageResult, ...]:
         """The packages whose tests do not build; none if go cannot list them."""
@@ -207,7 +219,9 @@ class _Running:
         if not plan.commit:
             return None
         toolchain = (self._toolchain.go, self._toolchain.version)
-        key = "\0".join(map(str, (plan.commit, plan.project, *toolchain, workspace, plan.cgo, *plan.go_flags, "", *arguments)))
+        key = "\0".join(
+            map(str, (plan.commit, plan.source, plan.project, *toolchain, workspace, plan.cgo, *plan.go_flags, "", *arguments))
+        )
         return plan.caches.built / sha256(key.encode()).hexdigest()
 
 
