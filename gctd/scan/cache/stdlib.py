@@ -76,6 +76,8 @@ class StdlibBuildCache:
         if copied.ok:
             await asyncio.to_thread(_merge, copy, into / "build")
         await remove(copy)
+        if not copied.ok:
+            raise ScanError(f"cp {copied.how()}: {copied.output_tail.strip()[-300:]}")
 
     async def _build(self, packages: Sequence[str], seed: Path, job: Path, flags: Sequence[str], seconds: float) -> None:
         """Build what is missing: packages, and the program that reports on packages without tests."""

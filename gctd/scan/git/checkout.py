@@ -51,7 +51,7 @@ class CheckoutLimits:
 
 @attrs.frozen(kw_only=True)
 class Checkout:
-    """A commit's files in `path`. Their times are that of the commit, so that go keeps one index of them for all jobs.
+    """A commit's files in `path`. They have the time of the commit, so that go keeps one index of them for all jobs.
 
     `ref` is the requested name, or the name of the default branch if no name was given. `job` is the job's folder, `path` is
     inside. `go_caches` is the directory of Go's caches for this repository. No step of a scan sees either as a whole.

@@ -8,6 +8,9 @@ from pathlib import Path
 RECENT = 4 * 86_400.0
 """Seconds for which it is believed: Go removes what it has not used for five days."""
 
+YOUNG = 60.0
+"""Age in seconds of files that are old for every step of a scan: Go makes no index of files younger than two seconds."""
+
 
 def is_recent(file: Path) -> bool:
     """Whether this is built, and Go still has it."""
@@ -15,6 +18,11 @@ def is_recent(file: Path) -> bool:
         return time.time() - file.stat().st_mtime < RECENT
     except FileNotFoundError:
         return False
+
+
+def may_be_indexed(file: Path) -> bool:
+    """Whether go makes an index of packages with this file, as of all older ones."""
+    return time.time() - file.stat().st_mtime > YOUNG
 
 
 def mark(file: Path) -> None:

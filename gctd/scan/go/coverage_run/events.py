@@ -87,8 +87,6 @@ class GoTestEvents:
         self._build: dict[str, list[str]] = {}
         self._decoder = msgspec.json.Decoder(_Event)
         self._rest = b""
-        self.silent = True
-        """Whether go has reported nothing so far."""
 
     def feed(self, chunk: bytes) -> None:
         """Take bytes of standard output. Lines other than events are added to the log."""
@@ -105,8 +103,11 @@ class GoTestEvents:
         """Return the packages, by path. `ended_early` is the reason if `go test` was ended from outside."""
         return tuple(self._result(path, package, ended_early) for path, package in sorted(self._packages.items()))
 
+    def error_of_build(self, text: str) -> str:
+        """Return the first line with this text in the output of a build, or an empty text."""
+        return next((line for lines in self._build.values() for line in lines if text in line), "")
+
     def _take(self, event: _Event) -> None:
-        self.silent = False
         if event.action in ("build-output", "output"):
             self._hear(event)
         if not event.package:

@@ -24,13 +24,13 @@ from gctd.domain.errors import BadInput
 from gctd.domain.options import covers_others, format_duration, parse_duration
 from gctd.scan.errors import GoError, UnsafeFile
 from gctd.scan.go.coverage_run import building
-from gctd.scan.go.coverage_run.built import is_recent, mark
+from gctd.scan.go.coverage_run.built import is_recent, mark, may_be_indexed
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
 from gctd.scan.go.coverage_run.loading import PackageListing, last_words, load, not_loaded, require_go
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, no_progress
-from gctd.scan.go.coverage_run.steps import WITHOUT_INDEX, Rights
+from gctd.scan.go.coverage_run.steps import Rights
 from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.files import OwnFile, new_file
 from gctd.scan.isolation.output import Lines, OnLog, no_log
@@ -67,6 +67,7 @@ class _Running:
         self._plan = plan
         self._on_stage = on_stage
         self._commands = GoCommands(toolchain, plan, on_log)
+        confined = plan.sandbox.kind != "none"
         self._rights = Rights(
             toolchain=toolchain,
             source=plan.source,
@@ -76,7 +77,8 @@ class _Running:
             flags=plan.go_flags,
             cgo=plan.cgo,
             downloads=plan.downloads,
-            confined=plan.sandbox.kind != "none",
+            confined=confined,
+            index=confined and bool(plan.commit) and may_be_indexed(plan.module_dir / "go.mod"),
             mounts=plan.sandbox.has_mounts,
             test_network=plan.test_network,
         )
@@ -134,17 +136,27 @@ class _Running:
             patterns = list(listed) if broken else patterns
         if not listed:
             raise _not_built(loaded, broken, loaded.finished)
-        await self._build(listed, patterns, seconds - (time.monotonic() - began), workspace=workspace)
+        built = await self._build(listed, patterns, seconds - (time.monotonic() - began), workspace=workspace)
         seconds -= time.monotonic() - began
         flags, limit = _split_timeout(plan.test_args, seconds - min(_MARGIN, seconds / 10))
         count = PackageCount(listed)
         following = Following(count, "tested", self._commands.log, self._on_progress)
         events = GoTestEvents(listed, following.spoke, count)
         with new_file(self._rights.profile) as profile:
-            arguments = ["-json", "-vet=off", *flags, f"-timeout={limit}", f"-coverprofile={self._rights.profile}", *patterns]
+            step = self._rights.test(workspace=workspace)
+            arguments = [
+                *self._rights.test_flags,
+                "-json",
+                "-vet=off",
+                *flags,
+                f"-timeout={limit}",
+                f"-coverprofile={self._rights.profile}",
+                *patterns,
+            ]
             async with during(following.run()):
-                finished = await self._go_test(arguments, seconds, events, workspace=workspace)
+                finished = await self._commands.run(["test", *arguments], seconds, step, on_stdout=events.feed)
             written = await asyncio.to_thread(_checked, profile)
+        self._require_build(events, built)
         ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
         packages = tuple(sorted((*events.results(ended_early=ended_early), *broken), key=lambda one: one.path))
         if all(package.outcome == "build failed" for package in packages):
@@ -162,19 +174,6 @@ class _Running:
             ended_early=ended_early,
         )
 
-    async def _go_test(self, arguments: Sequence[str], seconds: float, events: GoTestEvents, *, workspace: bool) -> Finished:
-        """Run the tests with the index of packages that the build step has made, or without it if it lacks a package."""
-        plan, rights = self._plan, self._rights
-        if plan.commit and rights.confined:  # the files of a commit have its time, so that their index is always the same
-            step = rights.test(workspace=workspace, index=True)
-            finished = await self._commands.run(["test", WITHOUT_INDEX, *arguments], seconds, step, on_stdout=events.feed)
-            if finished.ok or not events.silent or str(plan.caches.build) not in finished.output_tail:
-                return finished
-            self._commands.log("the index of packages is not complete; without it:")
-            seconds -= finished.duration
-        step = rights.test(workspace=workspace)
-        return await self._commands.run(["test", *arguments], seconds, step, on_stdout=events.feed)
-
     async def _not_built(self, seconds: float, *, workspace: bool) -> tuple[PackageResult, ...]:
         """The packages whose tests do not build; none if go cannot list them."""
         output = bytearray()
@@ -190,18 +189,18 @@ class _Running:
             self._commands.log(f"{one.path} does not build and is not tested: {one.reason}")
         return found
 
-    async def _build(self, packages: Sequence[str], patterns: Sequence[str], seconds: float, *, workspace: bool) -> None:
-        """Compile all that the tests need into the build cache, which the tests cannot write.
+    async def _build(self, packages: Sequence[str], patterns: Sequence[str], seconds: float, *, workspace: bool) -> Path | None:
+        """Compile all that the tests need into the build cache, which the tests cannot write. Return the file that marks this.
 
         A package that does not build is an error of the test run, which says more about it.
         """
         if self._plan.sandbox.kind == "none":  # the caches can be written by tests in any case
-            return
+            return None
         flags = [flag for flag in self._plan.test_args if flag.partition("=")[0] not in _OF_THE_RUN]
         arguments = ["test", "-exec=true", "-vet=off", *flags, "-coverprofile=/dev/null", *patterns]
         built = self._built(arguments, workspace=workspace)
         if built is not None and is_recent(built):
-            return
+            return built
         count = PackageCount(packages)
         lines = Lines(count.line)
         self._commands.log(f"building the tests of {len(packages)} packages")
@@ -212,6 +211,14 @@ class _Running:
             raise GoError(f"the tests could not be built: go test {finished.how()}")
         if built is not None and finished.ok:
             mark(built)
+        return built
+
+    def _require_build(self, events: GoTestEvents, built: Path | None) -> None:
+        """Raise GoError if go could not read its build. The next attempt then builds the packages."""
+        problem = events.error_of_build(f"open {self._plan.caches.build}")
+        if problem and built is not None:
+            built.unlink(missing_ok=True)
+            raise GoError(f"the build cache is not complete ({problem}); the next attempt builds the packages")
 
     def _built(self, arguments: Sequence[str], *, workspace: bool) -> Path | None:
         """Return the file that marks this as built; None if the commit is unknown."""
@@ -219,9 +226,8 @@ class _Running:
         if not plan.commit:
             return None
         toolchain = (self._toolchain.go, self._toolchain.version)
-        key = "\0".join(
-            map(str, (plan.commit, plan.source, plan.project, *toolchain, workspace, plan.cgo, *plan.go_flags, "", *arguments))
-        )
+        place = (plan.commit, plan.source, plan.project, self._rights.index)
+        key = "\0".join(map(str, (*place, *toolchain, workspace, plan.cgo, *plan.go_flags, "", *arguments)))
         return plan.caches.built / sha256(key.encode()).hexdigest()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -14,9 +14,8 @@ from gctd.scan.isolation.process import run
 from gctd.scan.isolation.sandbox import View
 
 _COPYING = 600.0
-_NO_INDEX = "GODEBUG=goindex=0"
-WITHOUT_INDEX = f"-exec=env {_NO_INDEX}"
-"""Flag of go test: programs of go that a test starts use no index."""
+_NO_INDEX = {"GODEBUG": "goindex=0"}
+"""Go keeps an index of packages whose files are older than two seconds in its build cache, and fails if it cannot write that."""
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
@@ -35,8 +34,8 @@ class Rights:
 
     In a sandbox with mounts all steps see a copy of the checkout at the place of the checkout, so that paths, and with them the
     keys of the build cache, are the same. Otherwise they see the checkout. `place` is an empty folder of this run, in the job's
-    folder. `confined`: a sandbox is in use, `mounts`: it has mounts and a private network. `flags` are the flags of every go
-    command.
+    folder. `confined`: a sandbox is in use, `mounts`: it has mounts and a private network. `index`: the tests are loaded with the
+    index of packages of the build step. `flags` are the flags of every go command.
     """
 
     toolchain: Toolchain
@@ -48,6 +47,7 @@ class Rights:
     cgo: bool | None
     downloads: Downloads
     confined: bool
+    index: bool
     mounts: bool
     test_network: bool
 
@@ -92,16 +92,17 @@ class Rights:
         """Path at which tests write the profile: a file that exists before."""
         return self.place / "profile"
 
-    def test(self, *, workspace: bool, index: bool = False) -> Step:
-        """Testing: no cache and no file of another step can be written.
+    @property
+    def test_flags(self) -> Sequence[str]:
+        """Flags of go test in the step of the tests: tests that run go have no index."""
+        return [f"-exec=env {name}={value}" for name, value in _NO_INDEX.items()] if self.index else []
 
-        `index`: go reads the index of packages in the build cache. It makes one for files older than two seconds, and fails if it
-        cannot write that.
-        """
+    def test(self, *, workspace: bool) -> Step:
+        """Testing: no cache and no file of another step can be written."""
         network = self.test_network or not self.mounts
         environment = self._environment("test", self.caches.build, workspace=workspace, network=network)
-        if self.confined and not index:
-            environment = {**environment, **dict([_NO_INDEX.split("=", 1)])}
+        if self.confined and not self.index:
+            environment = {**environment, **_NO_INDEX}
         view = self._view(
             environment,
             readable=[self.caches.modules, self.caches.build],

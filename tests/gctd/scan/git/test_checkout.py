@@ -42,6 +42,17 @@ async def test_a_branch_a_tag_and_a_commit_are_checked_out(tmp_path: Path, check
             assert (checkout.ref, checkout.commit_sha, len(listing(checkout.path))) == (ref, commit, count)
 
 
+async def test_all_files_have_the_time_of_their_commit(tmp_path: Path, checkouts: Checkouts) -> None:
+    repo = gorepo.make(tmp_path / "repo", kind="nested")
+    (repo.path / "link").symlink_to("nowhere")
+    repo.commit()
+    at = int(repo.git("log", "-1", "--format=%at"))
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        times = {path.name: path.lstat().st_mtime for path in checkout.path.rglob("*") if not path.is_dir()}
+    assert set(times) >= {"go.mod", "link"}
+    assert set(times.values()) == {at}
+
+
 async def test_a_commit_is_checked_out_under_the_name_of_a_branch_that_has_moved_on_or_is_gone(
     tmp_path: Path, counted: Counted
 ) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
+from gctd.scan.go.coverage_run.built import YOUNG
+from gctd.worker.work import WorkFailed
 from tests.gctd.scan.hostile.conftest import Host, attacking
 from tests.support.tracker import go_repo as gorepo
 
@@ -89,3 +94,45 @@ async def test_directives_of_a_repository_reach_nothing_outside(tmp_path: Path, 
     repo.commit()
     await host.scan(repo)
     assert not canary.exists()
+
+
+OWN_GO = """folder := t.TempDir()
+for name, text := range map[string]string{"go.mod": "module own\\n", "own.go": "package own\\n"} {
+\tos.WriteFile(folder+"/"+name, []byte(text), 0o644)
+\tos.Chtimes(folder+"/"+name, time.Unix(1_700_000_000, 0), time.Unix(1_700_000_000, 0))
+}
+command := exec.Command("go", "list", ".")
+command.Dir = folder
+if output, err := command.CombinedOutput(); err != nil {
+\tt.Fatal(string(output))
+}"""
+
+
+async def test_a_scan_reads_the_index_of_packages_that_its_build_has_made(tmp_path: Path, host: Host) -> None:
+    """Tests cannot write the index: a test that runs go needs none. The attempt after a damaged build builds all."""
+    repo = attacking(tmp_path / "repo", OWN_GO, "os", "os/exec", "time")
+    first = await host.scan(repo)
+    assert first.uncovered == ()
+    for file in (host.of(repo) / "build").glob("*/*"):
+        if file.is_file() and file.read_bytes().startswith(b"go index "):
+            file.unlink()
+    with pytest.raises(WorkFailed, match="the build cache is not complete") as failure:
+        await host.scan(repo)
+    assert not failure.value.permanent
+    again = await host.scan(repo)
+    assert (again.summary, again.uncovered) == (first.summary, ())
+
+
+async def test_a_young_commit_is_scanned_without_an_index(tmp_path: Path, host: Host) -> None:
+    """Go makes no index of files younger than two seconds. When the commit is older, it is built again, with one."""
+    repo = attacking(tmp_path / "repo", OWN_GO, "os", "os/exec", "time")
+    young = (datetime.now(UTC) - timedelta(seconds=YOUNG / 2)).isoformat()
+    repo.git("commit", "--quiet", "--amend", "--reset-author", "--no-edit", "--date", young)
+    first = await host.scan(repo)
+    built = host.of(repo) / "built"
+    assert len(list(built.iterdir())) == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gctd.scan.go.coverage_run.built.YOUNG", YOUNG / 4)
+        second = await host.scan(repo)
+    assert len(list(built.iterdir())) == 2
+    assert (second.summary, first.uncovered, second.uncovered) == (first.summary, (), ())
