@@ -20,8 +20,8 @@ from gctd.domain.task.commands import (
     StoreLog,
     TaskCommand,
     UnblockTask,
-    decide,
 )
+from gctd.domain.task.decisions import decide
 from gctd.domain.task.events import (
     STAGES,
     AttemptLog,
