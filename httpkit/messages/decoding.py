@@ -1,19 +1,18 @@
-"""From decoded JSON, or the text of a parameter, to typed values, without guessing: a string is no number, `1` is no boolean.
+"""From decoded JSON, or the text of a parameter, to typed values: of classes, lists, mappings, choices.
 
-cattrs does the work; its hooks for primitives coerce, so they are replaced here. Errors are collected, not only the first.
+cattrs does the work. Its hooks for primitives coerce, so `httpkit.messages.primitives` replaces them. Errors are collected, not
+only the first.
 """
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
-from math import isinf
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
@@ -23,21 +22,11 @@ from cattrs.errors import ClassValidationError, IterableValidationError
 from cattrs.gen import make_dict_structure_fn, mapping_structure_factory, override
 
 from httpkit.messages.fields import Rule, Spec, Unset, spec_of
+from httpkit.messages.primitives import FROM_JSON, FROM_TEXT, Hook, Wrong
 
-Hook = Callable[[Any, Any], Any]
-
-_LARGEST = 2**63 - 1
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
-_FLOAT = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 _NO_LIMITS = Rule()
 _WITHOUT_TEXT = frozenset({int, float, bool, Decimal, datetime, date})
 """Types of values that have no characters: without limits no value is refused."""
-
-
-class Wrong(ValueError):
-    """A value that is not of its type or not within its limits; the text is for the user."""
 
 
 def attributes_of(cls: type) -> tuple[attrs.Attribute[Any], ...]:
@@ -62,67 +51,6 @@ def without_unset(type_: Any) -> Any:
 def is_union(type_: Any) -> bool:
     """Whether a type is a union."""
     return get_origin(type_) in (Union, types.UnionType)
-
-
-def _whole(value: Any, _: Any) -> int:
-    if isinstance(value, Decimal) and value == value.to_integral_value():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise Wrong("must be a whole number")
-    if abs(value) > _LARGEST:
-        raise Wrong("must be a 64-bit number")
-    return value
-
-
-def _decimal(value: Any, _: Any) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-        raise Wrong("must be a number")
-    return Decimal(value)
-
-
-def _float(value: Any, type_: Any) -> float:
-    return float(_decimal(value, type_))
-
-
-def _string(value: Any, _: Any) -> str:
-    if not isinstance(value, str):
-        raise Wrong("must be a string")
-    return value
-
-
-def _boolean(value: Any, _: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Wrong("must be true or false")
-    return value
-
-
-def _nothing(value: Any, _: Any) -> None:
-    if value is not None:
-        raise Wrong("must be null")
-
-
-def parse_time(value: Any, _: Any = None) -> datetime:
-    """A time in RFC 3339 form (RFC 3339, section 5.6), in UTC.
-
-    Raises ValueError for any other value, and for a time that has no counterpart in UTC: those at the ends of the calendar.
-    """
-    try:
-        found = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise Wrong("must be a time in RFC 3339 form") from None
-    if found.tzinfo is None or "T" not in value.upper():
-        raise Wrong("must be a time in RFC 3339 form, with its offset from UTC")
-    try:
-        return found.astimezone(UTC)
-    except OverflowError:
-        raise Wrong("must be a time of the years 1 to 9999 in UTC") from None
-
-
-def _day(value: Any, _: Any) -> date:
-    try:
-        return date.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise Wrong("must be a date, like 2026-01-31") from None
 
 
 def _choice(values: Sequence[Any], make: Callable[[Any], Any]) -> Hook:
@@ -263,56 +191,11 @@ def _converter(primitives: Mapping[type, Hook]) -> cattrs.Converter:
     return made
 
 
-JSON = _converter(
-    {
-        str: _string,
-        int: _whole,
-        float: _float,
-        bool: _boolean,
-        Decimal: _decimal,
-        datetime: parse_time,
-        date: _day,
-        type(None): _nothing,
-    }
-)
+JSON = _converter(FROM_JSON)
 """Structures decoded JSON."""
 
 
-def _whole_text(value: str, type_: Any) -> int:
-    if not _WHOLE.fullmatch(value):
-        raise Wrong("must be a whole number")
-    return _whole(int(value), type_)
-
-
-def _decimal_text(value: str, _: Any) -> Decimal:
-    if not _DECIMAL.fullmatch(value):
-        raise Wrong("must be a number")
-    return Decimal(value)
-
-
-def _float_text(value: str, _: Any) -> float:
-    if not _FLOAT.fullmatch(value) or isinf(found := float(value)):
-        raise Wrong("must be a number")
-    return found
-
-
-def _boolean_text(value: str, _: Any) -> bool:
-    if value not in _BOOLEANS:
-        raise Wrong("must be true or false")
-    return _BOOLEANS[value]
-
-
-TEXT = _converter(
-    {
-        str: _string,
-        int: _whole_text,
-        float: _float_text,
-        bool: _boolean_text,
-        Decimal: _decimal_text,
-        datetime: parse_time,
-        date: _day,
-    }
-)
+TEXT = _converter(FROM_TEXT)
 """Structures the text of parameters."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from httpkit.messages.decoding import parse_time
 from httpkit.messages.fields import query
+from httpkit.messages.primitives import parse_time
 
 
 def _moment(text: str) -> datetime:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from httpkit.messages.decoding import parse_time
 from httpkit.messages.fields import UNSET, Unset, member, message, path, query
 from httpkit.messages.paging import decode_cursor, not_a_cursor, page_of
+from httpkit.messages.primitives import parse_time
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import NewMovement, ProductOutcome

@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeVar, cast, dataclass_transform, get_args, g
 
 import attrs
 
-from httpkit.messages.decoding import JSON, TEXT, Wrong, attributes_of
+from httpkit.messages.decoding import JSON, TEXT, attributes_of
 from httpkit.messages.fields import Rule
+from httpkit.messages.primitives import Wrong
 from terminalkit.config import durations
 
 C = TypeVar("C")
