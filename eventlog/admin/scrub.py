@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
 from types import MappingProxyType
-from typing import Protocol
 from zlib import crc32
 
 import attrs
 import structlog
 
 from eventlog.admin.fold_check import Fold, contradiction
+from eventlog.admin.scrub_state import Damage, ScrubMemory, ScrubPass, ScrubState
 from eventlog.commit import Commit
 from eventlog.errors import EventLogError, UndecodableCommit
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
@@ -57,62 +57,12 @@ _MOST = 100
 
 
 @attrs.frozen
-class Damage:
-    """A finding: the sequence, the subject of the aggregate if it is known, and the problem in words.
-
-    `elsewhere`: another server than the leader has the problem.
-    """
-
-    sequence: int
-    subject: str | None
-    problem: str
-    elsewhere: bool = False
-
-    def __str__(self) -> str:
-        return f"sequence {self.sequence}{f', {self.subject}' if self.subject else ''}: {self.problem}"
-
-
-@attrs.frozen(kw_only=True)
-class ScrubPass:
-    """A pass over a log: it has reached sequence `position` of `until`, and has `count` findings, of which `found` has the first.
-
-    `ended` is None while it runs.
-    """
-
-    incarnation: str
-    until: int
-    started: datetime
-    position: int = 0
-    found: tuple[Damage, ...] = ()
-    count: int = 0
-    ended: datetime | None = None
-
-
-@attrs.frozen
-class ScrubState:
-    """The passes over a log: the one that runs or ran last, and the last complete one."""
-
-    current: ScrubPass | None
-    complete: ScrubPass | None
-
-
-@attrs.frozen
 class _LastRecord:
     """The last record of an aggregate in a pass: sequence, digest, and the record itself if its states are compared."""
 
     sequence: int
     digest: str
     stored: StoredMessage | None
-
-
-class ScrubMemory(Protocol):
-    """Keeps the state of the passes over one log while no process runs."""
-
-    async def load(self) -> ScrubState | None:
-        """The state that was kept last, or None. Raises an error if it cannot be read."""
-
-    async def keep(self, state: ScrubState) -> None:
-        """Keep a state. Raises an error if that is not possible now."""
 
 
 class _Load:
@@ -344,6 +294,3 @@ class LogScrubber:
 
     def _commit(self, stored: StoredMessage) -> Commit:
         return Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
-
-
-__all__ = ["Damage", "LogScrubber", "ScrubMemory", "ScrubPass", "ScrubState"]

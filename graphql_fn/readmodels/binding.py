@@ -22,7 +22,7 @@ from graphql import (
     build_schema,
 )
 
-from graphql_fn.core.running.nested import SourceResolver
+from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.core.subscribing import SubscriptionEvent
 from httpkit.messages.primitives import parse_time
 

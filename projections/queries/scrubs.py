@@ -6,7 +6,7 @@ import msgspec
 import structlog
 
 from eventlog import Unavailable
-from eventlog.admin.scrub import ScrubState
+from eventlog.admin.scrub_state import ScrubState
 from projections.errors import ProjectionError
 from projections.store import Store
 
@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 
 class KeptScrubs:
-    """The state of the passes over the log of one stream (`eventlog.admin.scrub.ScrubMemory`)."""
+    """The state of the passes over the log of one stream (`eventlog.admin.scrub_state.ScrubMemory`)."""
 
     def __init__(self, store: Store, stream: str) -> None:
         self._store = store

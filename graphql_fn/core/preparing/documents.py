@@ -27,8 +27,9 @@ from graphql_fn.core.preparing.shape import TooMuch, measure
 from graphql_fn.core.preparing.tokens import exceeds
 from graphql_fn.core.result import QueryOutcome, RequestRefused
 from graphql_fn.core.running.engine import BoundedExecutor
-from graphql_fn.core.running.nested import NestedPlan, nested_plan
+from graphql_fn.core.running.nested import NestedPlan
 from graphql_fn.core.running.plain import QueryPlan, plan_of
+from graphql_fn.core.running.planning import nested_plan
 
 _ABORTED = "Parsing aborted."
 

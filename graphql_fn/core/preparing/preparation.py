@@ -23,7 +23,7 @@ from graphql_fn.core.preparing.documents import Documents, Operation
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome, RequestRefused
 from graphql_fn.core.running.engine import BoundedExecutor
-from graphql_fn.core.running.nested import nested_plan
+from graphql_fn.core.running.planning import nested_plan
 from graphql_fn.core.running.turns import Turns
 
 FEW = 100

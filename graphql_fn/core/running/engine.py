@@ -11,7 +11,8 @@ from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingO
 from graphql.pyutils import Path
 
 from graphql_fn.core.limits import META
-from graphql_fn.core.running.nested import NestedPlan, field_plan
+from graphql_fn.core.running.nested import NestedPlan
+from graphql_fn.core.running.planning import field_plan
 from graphql_fn.core.running.turns import OutOfTime, Turns
 
 _FEW = 25

@@ -1,7 +1,6 @@
-"""Plans of queries with objects, lists and awaited values, which need no executor while nothing fails.
+"""Running a plan of a query with objects, lists and awaited values (`graphql_fn.core.running.planning`).
 
-The engine looks up the definition, the arguments and the selection of a field for each object of a list. A plan has them once.
-It resolves objects in waves: all fields that need no wait, then all values that are awaited, then the fields of these. If a
+A run resolves objects in waves: all fields that need no wait, then all values that are awaited, then the fields of these. If a
 value is missing, wrong or an exception, the plan gives up, and the engine runs the query from its beginning, without side
 effects, since queries have none. So each error is the engine's own.
 """
@@ -13,32 +12,15 @@ import inspect
 import time
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, ItemsView, Mapping, Sequence, ValuesView
-from functools import partial
 from typing import Any
 
 import attrs
 from graphql import (
-    GraphQLBoolean,
-    GraphQLError,
-    GraphQLID,
-    GraphQLObjectType,
-    GraphQLOutputType,
     GraphQLResolveInfo,
-    GraphQLString,
-    OperationType,
     Undefined,
-    is_introspection_type,
-    is_leaf_type,
-    is_list_type,
-    is_non_null_type,
-    is_object_type,
 )
-from graphql.execution.collect_fields import FieldDetailsList, GroupedFieldSet, collect_fields
-from graphql.execution.executor import Executor, to_nodes
-from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
-from graphql_fn.core.limits import META
 from graphql_fn.core.running.turns import Turns
 
 _VALUES = frozenset({str, int, float, bool})
@@ -49,19 +31,8 @@ class GaveUp(Exception):
     """The engine is to run the query."""
 
 
-@attrs.frozen
-class SourceResolver:
-    """A resolver that needs only the object: `get(source)`."""
-
-    get: Callable[[Any], Any]
-
-    def __call__(self, source: Any, _info: Any) -> Any:
-        """Resolve the field, as any resolver."""
-        return self.get(source)
-
-
 @attrs.frozen(eq=False)
-class _Form:
+class FormPlan:
     """The form of a value: a leaf with `coerce`, a list of `items`, or an object with a `selection`.
 
     Values of the type `same` are leaves as they are. `places`: a resolver in it may ask for its path.
@@ -70,18 +41,18 @@ class _Form:
     may_be_null: bool
     coerce: Callable[[Any], Any] | None = None
     same: type | None = None
-    items: _Form | None = None
-    selection: Sequence[_Field] = ()
+    items: FormPlan | None = None
+    selection: Sequence[FieldPlan] = ()
     places: bool = False
 
 
 @attrs.frozen(eq=False)
-class _Field:
+class FieldPlan:
     """A field of an object. `constant` is its value without a resolver. `get` is a resolver that needs only the object."""
 
     key: str
     parent: str
-    form: _Form
+    form: FormPlan
     constant: str | None = None
     get: Callable[[Any], Any] | None = None
     resolve: Callable[..., Any] | None = None
@@ -94,7 +65,7 @@ class _Awaited:
     """A value that is awaited, and its place in the result: a key of an object, or an index of a list."""
 
     value: Awaitable[Any]
-    form: _Form
+    form: FormPlan
     target: Any
     key: Any
     path: Path | None
@@ -104,7 +75,7 @@ class _Awaited:
 class NestedPlan:
     """How to run a query with the values of its variables."""
 
-    _fields: Sequence[_Field]
+    _fields: Sequence[FieldPlan]
 
     async def run(self, root: Any, context: Any, turns: Turns) -> dict[str, Any]:
         """Return the data of the result. Raises GaveUp, OutOfTime."""
@@ -123,14 +94,14 @@ class _Run:
     def __init__(self, context: Any, turns: Turns) -> None:
         self._context = context
         self._turns = turns
-        self._objects: deque[tuple[Sequence[_Field], Any, dict[str, Any], Path | None]] = deque()
+        self._objects: deque[tuple[Sequence[FieldPlan], Any, dict[str, Any], Path | None]] = deque()
         self._awaited: deque[_Awaited] = deque()
         self._tasks: list[asyncio.Future[Any]] = []
         self._running = 0
         self._failed = False
         self._ended: asyncio.Future[None] | None = None
 
-    async def result(self, fields: Sequence[_Field], root: Any) -> dict[str, Any]:
+    async def result(self, fields: Sequence[FieldPlan], root: Any) -> dict[str, Any]:
         """Resolve the fields of the query."""
         data: dict[str, Any] = {}
         objects, turns = self._objects, self._turns
@@ -195,7 +166,7 @@ class _Run:
         if (self._failed or not self._running) and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
-    def _object(self, fields: Sequence[_Field], source: Any, made: dict[str, Any], path: Path | None) -> None:
+    def _object(self, fields: Sequence[FieldPlan], source: Any, made: dict[str, Any], path: Path | None) -> None:
         """Resolve the fields of an object. Raises GaveUp, and the exceptions of resolvers."""
         here: Path | None
         for field in fields:
@@ -217,7 +188,7 @@ class _Run:
                 continue
             self._put(field.form, value, made, field.key, here)
 
-    def _put(self, form: _Form, value: Any, target: Any, key: Any, path: Path | None) -> None:
+    def _put(self, form: FormPlan, value: Any, target: Any, key: Any, path: Path | None) -> None:
         """Put a value into the result, in its form. Raises GaveUp if it does not have the form."""
         if value is None:
             if not form.may_be_null:
@@ -240,7 +211,7 @@ class _Run:
             target[key] = made
             self._objects.append((form.selection, value, made, path))
 
-    def _put_list(self, form: _Form, items: _Form, value: Any, target: Any, key: Any, path: Path | None) -> None:
+    def _put_list(self, form: FormPlan, items: FormPlan, value: Any, target: Any, key: Any, path: Path | None) -> None:
         if isinstance(value, list | tuple | ValuesView | ItemsView):
             made: list[Any] = [None] * len(value)
             target[key] = made
@@ -259,75 +230,3 @@ _CONTEXT = GraphQLResolveInfo._fields.index("context")
 
 async def _listed(items: AsyncIterable[Any]) -> list[Any]:
     return [item async for item in items]
-
-
-def nested_plan(executor: Executor[Any]) -> NestedPlan | None:
-    """The plan of the query of an executor without a context; None if the engine is to run it."""
-    root, operation = executor.schema.query_type, executor.operation
-    if root is None or operation.operation is not OperationType.QUERY:
-        return None
-    try:
-        found = collect_fields(executor.schema, executor.fragments, executor.variable_values, root, operation)
-        if found.new_defer_usages:
-            return None
-        return NestedPlan(_fields(executor, root, found.grouped_field_set))
-    except (GaveUp, GraphQLError, RecursionError):
-        return None
-
-
-def field_plan(executor: Executor[Any], parent: GraphQLObjectType, key: str, details: FieldDetailsList) -> NestedPlan | None:
-    """The plan of one field of an object; None if the engine is to resolve it."""
-    try:
-        return NestedPlan((_field(executor, parent, key, details),))
-    except (GaveUp, GraphQLError, RecursionError):
-        return None
-
-
-def _fields(executor: Executor[Any], parent: GraphQLObjectType, grouped: GroupedFieldSet) -> Sequence[_Field]:
-    """The fields of a selection. Raises GaveUp if one needs the engine, and GraphQLError for a wrong argument."""
-    return tuple(_field(executor, parent, key, details) for key, details in grouped.items())
-
-
-def _field(executor: Executor[Any], parent: GraphQLObjectType, key: str, details: FieldDetailsList) -> _Field:
-    node = details[0].node
-    name = node.name.value
-    if name == "__typename":
-        return _Field(key, parent.name, _Form(may_be_null=False), constant=parent.name)
-    definition = executor.schema.get_field(parent, name)
-    if definition is None or definition.resolve is None:
-        raise GaveUp
-    form = _form(executor, definition.type, details)
-    if isinstance(definition.resolve, SourceResolver):
-        return _Field(key, parent.name, form, get=definition.resolve.get)
-    arguments: Mapping[str, Any] = {}
-    if definition.args or node.arguments:
-        arguments = get_argument_values(definition, node, executor.variable_values, details[0].fragment_variable_values)
-    info = executor.build_resolve_info(definition, to_nodes(details), parent, Path(None, key, parent.name))
-    if name in META or is_introspection_type(parent):  # these resolvers read only the schema of `info`
-        return _Field(key, parent.name, form, get=partial(_looked_up, definition.resolve, info, arguments))
-    return _Field(key, parent.name, form, resolve=definition.resolve, arguments=arguments, info=info)
-
-
-def _looked_up(resolve: Callable[..., Any], info: Any, arguments: Mapping[str, Any], source: Any) -> Any:
-    return resolve(source, info, **arguments)
-
-
-def _form(executor: Executor[Any], type_: GraphQLOutputType, details: FieldDetailsList) -> _Form:
-    bare = type_.of_type if is_non_null_type(type_) else type_
-    may_be_null = bare is type_
-    if is_leaf_type(bare):
-        return _Form(may_be_null, bare.coerce_output_value, _SAME.get(bare))
-    if is_list_type(bare):
-        items = _form(executor, bare.of_type, details)
-        return _Form(may_be_null, items=items, places=items.places)
-    if not is_object_type(bare) or bare.is_type_of is not None:
-        raise GaveUp
-    found = executor.collect_subfields(bare, details)
-    if found.new_defer_usages:
-        raise GaveUp
-    fields = _fields(executor, bare, found.grouped_field_set)
-    return _Form(may_be_null, selection=fields, places=any(one.resolve or one.form.places for one in fields))
-
-
-_SAME: Mapping[Any, type] = {GraphQLString: str, GraphQLID: str, GraphQLBoolean: bool}
-"""Types of values that the scalars of the language return as they are."""

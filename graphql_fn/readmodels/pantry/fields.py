@@ -12,7 +12,7 @@ import attrs
 from graphql import GraphQLResolveInfo
 
 from graphql_fn.core.errors import PublicError
-from graphql_fn.core.running.nested import SourceResolver
+from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute
 from graphql_fn.readmodels.connections import Connection, connection, of_list

@@ -13,7 +13,7 @@ from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.reports import FunctionView
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
 from graphql_fn.core.errors import PublicError
-from graphql_fn.core.running.nested import SourceResolver
+from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute
 from graphql_fn.readmodels.connections import Connection, connection, of_list

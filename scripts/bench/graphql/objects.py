@@ -28,7 +28,7 @@ from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.hello import HELLO
 from graphql_fn.core.over_http import JSON, HttpRequest, answer
-from graphql_fn.core.running.nested import SourceResolver
+from graphql_fn.core.running.planning import SourceResolver
 
 SDL = "type Query { items: [Thing!]! } type Thing { id: ID! name: String! number: Int! children: [Thing!]! }"
 QUERY = "{ items { id name number children { id name number } } }"

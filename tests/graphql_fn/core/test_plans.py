@@ -19,7 +19,7 @@ from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
-from graphql_fn.core.running.nested import SourceResolver
+from graphql_fn.core.running.planning import SourceResolver
 
 SDL = """
 enum Colour { RED BLUE }
