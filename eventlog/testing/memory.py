@@ -28,7 +28,7 @@ from eventlog.errors import (
     Unavailable,
 )
 from eventlog.port import DEADLINE, Head
-from eventlog.privacy.encryption import Key, PersonalDataCipher, revealed
+from eventlog.privacy.encryption import PersonalDataCipher, revealed
 from eventlog.registry import Registry
 from eventlog.support.chain import link
 
@@ -291,33 +291,6 @@ class MemoryLog:
         return Head(self.incarnation, 1, len(self._commits))
 
 
-class MemoryKeyring:
-    """The keys of persons in this object: `eventlog.privacy.encryption.Keyring`."""
-
-    def __init__(self) -> None:
-        self._keys: dict[str, Key] = {}
-        self._made = 0
-
-    async def key_of(self, person: str) -> Key:
-        """See `eventlog.privacy.encryption.Keyring.key_of`."""
-        if person not in self._keys:
-            self._made += 1
-            self._keys[person] = Key.new(self._made)
-        return self._keys[person]
-
-    async def find(self, person: str) -> Key | None:
-        """See `eventlog.privacy.encryption.Keyring.find`."""
-        return self._keys.get(person)
-
-    async def after(self, place: int) -> Sequence[Key]:
-        """See `eventlog.privacy.encryption.Keyring.after`."""
-        return sorted((key for key in self._keys.values() if key.place > place), key=lambda key: key.place)
-
-    async def destroy(self, key: Key) -> None:
-        """See `eventlog.privacy.encryption.Keyring.destroy`."""
-        self._keys = {person: one for person, one in self._keys.items() if one != key}
-
-
 def _index_after(commits: Sequence[Commit], sequence: int) -> int:
     """The index of the first commit above a sequence."""
     return bisect.bisect_right(commits, sequence, key=lambda commit: commit.sequence)
@@ -329,6 +302,3 @@ async def _within(deadline: float, work: Awaitable[None], error: Exception) -> N
             await work
     except TimeoutError as timeout:
         raise error from timeout
-
-
-__all__ = ["MAX_PAYLOAD", "Hook", "MemoryKeyring", "MemoryLog"]

@@ -9,7 +9,8 @@ from gctd.domain.remote.urls import repo_id
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, RepoBody
 from gctd.http.services import Services
-from gctd.http.tasks.routes import PAGE, full_analysis
+from gctd.http.tasks.results import full_analysis
+from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import RepoView
 from httpkit.messages.fields import member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of

@@ -7,6 +7,14 @@ from collections.abc import Iterable
 from eventlog import Commit
 from gctd.domain import delivery, repo, schedule, task, verdict, worker
 from gctd.domain.registry import REGISTRY
+from gctd.readmodel.rows import (
+    analysis_row,
+    delivery_row,
+    repo_row,
+    task_row,
+    verdict_row,
+    worker_row,
+)
 from gctd.readmodel.tables import (
     ANALYSES,
     DELIVERIES,
@@ -14,12 +22,6 @@ from gctd.readmodel.tables import (
     TASKS,
     VERDICTS,
     WORKERS,
-    analysis_row,
-    delivery_row,
-    repo_row,
-    task_row,
-    verdict_row,
-    worker_row,
 )
 from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames
 from servicekit.access.model import TokenModel, with_tokens

@@ -14,7 +14,8 @@ from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.repo.project import Project
 from gctd.domain.task import Task
 from gctd.domain.verdict import Finding, Result, Rules
-from gctd.readmodel.tables import REPOS, TASKS, repo_row, task_row
+from gctd.readmodel.rows import repo_row, task_row
+from gctd.readmodel.tables import REPOS, TASKS
 from projections.model import Table, timestamp_text
 from projections.store import Row
 

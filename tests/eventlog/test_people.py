@@ -20,7 +20,8 @@ from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Ciphertext, Key, Keyring, PersonalDataCipher
 from eventlog.privacy.fields import ERASED, SEALED, personal
-from eventlog.testing.memory import MemoryKeyring, MemoryLog
+from eventlog.testing.keyring import MemoryKeyring
+from eventlog.testing.memory import MemoryLog
 
 REGISTRY = Registry()
 BOOK = AggregateId("guests.book", "hall")

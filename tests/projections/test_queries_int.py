@@ -29,6 +29,14 @@ from gctd.domain.worker import Worker
 from gctd.readmodel import graph
 from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.rows import (
+    analysis_row,
+    delivery_row,
+    repo_row,
+    task_row,
+    verdict_row,
+    worker_row,
+)
 from gctd.readmodel.tables import (
     ANALYSES,
     DELIVERIES,
@@ -36,12 +44,6 @@ from gctd.readmodel.tables import (
     TASKS,
     VERDICTS,
     WORKERS,
-    analysis_row,
-    delivery_row,
-    repo_row,
-    task_row,
-    verdict_row,
-    worker_row,
 )
 from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category

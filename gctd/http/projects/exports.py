@@ -20,7 +20,8 @@ from gctd.http import formats
 from gctd.http.projects.comparisons import breaks
 from gctd.http.projects.points import POINT, base_of, point, with_reports
 from gctd.http.services import Services
-from gctd.http.tasks.routes import TASK_FORM, TASK_ID, full_analysis
+from gctd.http.tasks.results import full_analysis
+from gctd.http.tasks.routes import TASK_FORM, TASK_ID
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.hosts.links import link
 from httpkit.messages.encoding import encode

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-import msgspec
 from aiohttp import web
 
 from eventlog import AggregateId
 from eventlog.commands import Outcome
 from gctd.domain.errors import BadInput, NotFound, Refused
 from gctd.domain.task import CATEGORY, Task, TaskEvent, TaskStatus
-from gctd.engines import report as report_format
-from gctd.engines.functions.keys import keys_of
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services
-from gctd.readmodel.views import AnalysisView, TaskView
+from gctd.http.tasks.results import full_analysis
+from gctd.readmodel.views import TaskView
 from httpkit.messages.fields import member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
@@ -185,30 +181,6 @@ async def hide_all(request: HideAll, call: Call[Services]) -> Answer[None]:
     plain = context_of_many(call)
     last = await services.tracker.hide_tasks(await services.queries.tasks_shown(until=request.until), plain)
     return Answer(None, sequence=await services.side.wait_visible(last) if last else None)
-
-
-async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries: int | None = None) -> AnalysisBody:
-    """Return an analysis with its report from the blob store. `entries` limits the entries."""
-    stored = await call.services.blobs.get(analysis.report_digest)
-    # A report of 50,000 functions takes a tenth of a second: not in the event loop.
-    parts = await asyncio.to_thread(_report_parts, stored, entries)
-    source = call.services.links.source(analysis.repo_url, analysis.commit_sha, analysis.project)
-    return AnalysisBody.of(analysis, {"source": source, **parts})
-
-
-def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
-    report = report_format.decode(stored)
-    shown = report.entries if entries is None else report.entries[:entries]
-    keys = keys_of(report.entries)
-    plain = [msgspec.structs.replace(one, identity=msgspec.UNSET, key=key) for one, key in zip(shown, keys, strict=False)]
-    parts = {"entries": _raw(plain), "warnings": _raw(report.warnings), "excluded": _raw(report.excluded)}
-    if entries is None:
-        parts["raw_output"] = _raw(report_format.raw_output(report))
-    return parts
-
-
-def _raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(value))
 
 
 async def _task(task_id: str, call: Call[Services]) -> TaskView:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -18,8 +17,9 @@ from graphql_fn.readmodels.binding import Resolver, attribute
 from graphql_fn.readmodels.connections import Connection, connection, of_list
 from graphql_fn.readmodels.nodes import node_id, projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
+from graphql_fn.readmodels.pantry.quantities import converted_by, exact, exact_of, number_of
 from pantry.domain.errors import BadInput
-from pantry.domain.quantity import number, text
+from pantry.domain.quantity import number
 from pantry.readmodel import graph
 from pantry.readmodel.graph import PantryGraph, StockCount
 from pantry.readmodel.queries import PantryQueries
@@ -204,31 +204,6 @@ def _other_movement(name: str) -> Resolver:
     return resolve
 
 
-def exact(value: int) -> str:
-    """Thousandths as a Decimal."""
-    return text(value).rstrip("0").rstrip(".")
-
-
-def _exact(name: str) -> Resolver:
-    """An attribute in thousandths as a Decimal."""
-    return _converted(name, exact)
-
-
-def _quantity(name: str) -> Resolver:
-    """An attribute in thousandths as a number."""
-    return _converted(name, number)
-
-
-def _converted(name: str, convert: Callable[[Any], Any]) -> Resolver:
-    get = attrgetter(name)
-
-    def converted(source: Any) -> Any:
-        value = get(source)
-        return None if value is None else convert(value)
-
-    return SourceResolver(converted)
-
-
 def _worked_out(make: Callable[[_Consumption], Any]) -> Resolver:
     return SourceResolver(make)
 
@@ -246,10 +221,10 @@ RESOLVERS: dict[str, Resolver] = {
     "Query.shoppingList": _shopping_list,
     "Query.projections": projections,
     "Product.id": _product_id,
-    "Product.quantity": _exact("current_stock"),
-    "Product.minimum": _exact("min_stock"),
-    "Product.minStock": _quantity("min_stock"),
-    "Product.currentStock": _quantity("current_stock"),
+    "Product.quantity": exact_of("current_stock"),
+    "Product.minimum": exact_of("min_stock"),
+    "Product.minStock": number_of("min_stock"),
+    "Product.currentStock": number_of("current_stock"),
     "Product.isLowStock": attribute("is_low"),
     "Product.category": _category_of,
     "Product.quantityAt": _quantity_at,
@@ -258,39 +233,39 @@ RESOLVERS: dict[str, Resolver] = {
     "Category.products": _products_of,
     "Movement.product": _product_of("product_ean13"),
     "Movement.ean13": attribute("product_ean13"),
-    "Movement.kind": _converted("type", str.upper),
-    "Movement.amount": _exact("quantity"),
-    "Movement.quantity": _quantity("quantity"),
-    "Movement.note": _converted("notes", readable),
-    "Movement.author": _converted("created_by", readable),
-    "Movement.quantityAfter": _exact("stock_after"),
-    "Movement.stockAfter": _quantity("stock_after"),
+    "Movement.kind": converted_by("type", str.upper),
+    "Movement.amount": exact_of("quantity"),
+    "Movement.quantity": number_of("quantity"),
+    "Movement.note": converted_by("notes", readable),
+    "Movement.author": converted_by("created_by", readable),
+    "Movement.quantityAfter": exact_of("stock_after"),
+    "Movement.stockAfter": number_of("stock_after"),
     "Movement.reverses": _other_movement("reverses"),
     "Movement.reversedBy": _other_movement("reversed_by"),
-    "Movement.quantityCounted": _exact("counted"),
-    "Movement.counted": _quantity("counted"),
+    "Movement.quantityCounted": exact_of("counted"),
+    "Movement.counted": number_of("counted"),
     "Consumption.product": _product_of("of.ean13"),
     "Consumption.ean13": attribute("of.ean13"),
     "Consumption.name": attribute("of.name"),
     "Consumption.unit": attribute("of.unit"),
-    "Consumption.amountIn": _exact("of.total_in"),
-    "Consumption.amountOut": _exact("of.total_out"),
+    "Consumption.amountIn": exact_of("of.total_in"),
+    "Consumption.amountOut": exact_of("of.total_out"),
     "Consumption.amountNet": _worked_out(lambda item: exact(item.of.total_in - item.of.total_out)),
     "Consumption.amountPerDay": _worked_out(lambda item: exact(round(item.of.total_out / item.days))),
-    "Consumption.quantity": _exact("of.current_stock"),
-    "Consumption.in": _quantity("of.total_in"),
-    "Consumption.out": _quantity("of.total_out"),
+    "Consumption.quantity": exact_of("of.current_stock"),
+    "Consumption.in": number_of("of.total_in"),
+    "Consumption.out": number_of("of.total_out"),
     "Consumption.net": _worked_out(lambda item: number(item.of.total_in - item.of.total_out)),
     "Consumption.perDay": _worked_out(lambda item: item.of.per_day(item.days)),
-    "Consumption.currentStock": _quantity("of.current_stock"),
+    "Consumption.currentStock": number_of("of.current_stock"),
     "Consumption.daysLeft": _worked_out(lambda item: item.of.days_left(item.days)),
     "ShoppingItem.product": _product_of("ean13"),
-    "ShoppingItem.quantity": _exact("current_stock"),
-    "ShoppingItem.minimum": _exact("min_stock"),
-    "ShoppingItem.amount": _exact("suggested"),
-    "ShoppingItem.currentStock": _quantity("current_stock"),
-    "ShoppingItem.minStock": _quantity("min_stock"),
-    "ShoppingItem.suggested": _quantity("suggested"),
+    "ShoppingItem.quantity": exact_of("current_stock"),
+    "ShoppingItem.minimum": exact_of("min_stock"),
+    "ShoppingItem.amount": exact_of("suggested"),
+    "ShoppingItem.currentStock": number_of("current_stock"),
+    "ShoppingItem.minStock": number_of("min_stock"),
+    "ShoppingItem.suggested": number_of("suggested"),
     "LowStockChange.isLowStock": attribute("product.is_low"),
 }
 
