@@ -208,7 +208,7 @@ def _changes(
             work.append(zip(commits, repeat(handler)))
         handled: Iterable[tuple[Commit, Handler]] = chain.from_iterable(work)
         if len(work) > 1 or projection.latest:
-            handled = sorted(handled, key=_by_sequence)
+            handled = sorted(handled, key=lambda one: one[0].sequence)
         changes, runs, poisoned = _handle_all(handled)
         again = {commit.subject for commit, _ in poisoned if commit.category in projection.latest} - one_by_one
         if not again:
@@ -295,7 +295,3 @@ def _park_all(name: str, poisoned: Poisoned, parking: Parking) -> int:
         else:
             parking.park(name, commit, error)
     return len(poisoned)
-
-
-def _by_sequence(handled: tuple[Commit, Handler]) -> int:
-    return handled[0].sequence

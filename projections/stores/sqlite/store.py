@@ -17,7 +17,7 @@ from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven
 from projections.rebuild.copies import check_as_far
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
-from projections.stores.sqlite import files, indexes, schema, seal, wal, writing
+from projections.stores.sqlite import files, indexes, migrating, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.fence import Fence
 from projections.stores.sqlite.files import Files
@@ -181,18 +181,7 @@ class SQLiteStore(SQLiteReader):
             writer = self._opened_writer()
             with transaction(writer, deferred=True):
                 self._fence.check(writer)
-                if schema.read_version(writer) != before:
-                    return None
-                indexes.make_within(writer)
-                old = schema.shapes(writer, projections)
-                _execute(writer, sql)
-                new = schema.shapes(writer, projections)
-                changed = [p for p in projections if any(old.get(table.name) != new.get(table.name) for table in p.tables)]
-                for projection in reversed(changed):
-                    left = [table.name for table in reversed(projection.tables) if table.name in new]
-                    writing.forget(writer, projection.name, left)
-                schema.write_version(writer, after)
-                return [projection.name for projection in changed]
+                return migrating.migrate(writer, sql, before=before, after=after, projections=projections)
 
         try:
             return await self._run(migrate)
@@ -305,7 +294,7 @@ class SQLiteStore(SQLiteReader):
 
     def _close(self) -> None:
         if self._writer is not None:
-            whole = self._opened_whole and self._copied_all(self._writer)
+            whole = self._opened_whole and wal.copied_all(self._writer)
             self._writer.close()
             self._writer = None
             if whole:
@@ -315,15 +304,6 @@ class SQLiteStore(SQLiteReader):
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-    @staticmethod
-    def _copied_all(writer: sqlite3.Connection) -> bool:
-        """Copy all of the write-ahead log; not possible while somebody reads, or on a full disk."""
-        try:
-            busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.Error:
-            return False
-        return bool(busy == 0)
 
     def _opened_writer(self) -> sqlite3.Connection:
         if self._writer is None:
@@ -335,15 +315,3 @@ class SQLiteStore(SQLiteReader):
             raise StoreUnavailable(f"{self.path} is not open")
         with translated(self.path):
             return await asyncio.get_running_loop().run_in_executor(self._thread, function)
-
-
-def _execute(writer: sqlite3.Connection, script: str) -> None:
-    for statement in schema.statements(script):
-        try:
-            writer.execute(statement)
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) != sqlite3.SQLITE_ERROR:
-                raise
-            raise MigrationError(
-                f"a statement of the migration failed, it had no effect: {error}: {statement.strip()}"
-            ) from error

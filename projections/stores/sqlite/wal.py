@@ -68,3 +68,12 @@ def warn(file: Path, error: Exception) -> None:
 
 
 __all__ = ["LogCopier", "copy_log", "warn"]
+
+
+def copied_all(writer: sqlite3.Connection) -> bool:
+    """Copy all of the write-ahead log, unless there are readers or the disk is full. Return whether it is copied."""
+    try:
+        busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.Error:
+        return False
+    return bool(busy == 0)
