@@ -17,9 +17,9 @@ from eventlog import EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands, CommandStep
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
-from gctd.control.comparing.pairs import Pair, compared
-from gctd.control.forges.api import ForgeApi, ForgeFailed, marker
+from gctd.control.forges.api import ForgeApi, ForgeFailed
 from gctd.control.forges.configured import Forge
+from gctd.control.forges.report_contents import ReportContents
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.delivery import (
     CLAIM,
@@ -37,14 +37,12 @@ from gctd.domain.delivery import (
     may_attempt,
 )
 from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
-from gctd.domain.options import threshold_of
 from gctd.domain.repo import REPO, Repo, RepoStatus
-from gctd.domain.verdict import Result, Rules
-from gctd.exports import markdown
+from gctd.domain.verdict import Result
 from gctd.exports.dashboard import Dashboard
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
-from gctd.scan.hosts.links import Links, link
+from gctd.scan.hosts.links import Links
 from projections.errors import ProjectionError
 
 _log = structlog.get_logger(__name__)
@@ -57,8 +55,6 @@ CONCURRENT = 32
 """Deliveries that are worked on concurrently."""
 LONGEST_ATTEMPT = CLAIM.total_seconds() - 5
 """Seconds of an attempt: it must end before another server may begin one."""
-LONGEST_COMMENT = 60_000
-"""Characters of a comment: forges take 65,536 and more."""
 LONGEST_DESCRIPTION = 140
 """Characters of the description of a status."""
 _ENDED = ("completed", "failed", "expired")
@@ -84,15 +80,12 @@ class Reporting:
         dashboard: Dashboard,
         caught_up: Callable[[], Awaitable[None]],
     ) -> None:
-        self._blobs = blobs
-        self._links = links
         self._log = log
         self._commands = commands
         self._queries = queries
         self._tracker = tracker
-        self._judging = judging
+        self._contents = ReportContents(queries, judging, blobs, links, dashboard)
         self._apis = {host: ForgeApi(forge) for host, forge in forges.items()}
-        self._dashboard = dashboard
         self._caught_up = caught_up
         self._server = uuid4().hex
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -198,7 +191,7 @@ class Reporting:
         if None in tasks or missed or not tasks:
             await self._execute(state.id, DecideReport(state="error", description=_line(_why(missed, tasks)), at=_now()))
             return
-        judged = [await self._judged(state, id_, store=True) for id_ in state.tasks]
+        judged = [await self._contents.judged(state, id_, store=True) for id_ in state.tasks]
         if any(one.result is Result.UNKNOWN and _base_is_under_way(one) for one in judged):
             return
         failed = [one for one in judged if one.result is Result.FAILED]
@@ -220,15 +213,6 @@ class Reporting:
             found = [await self._queries.task(id_) for id_ in state.tasks]
         return found
 
-    async def _judged(self, state: Delivery, task_id: str, *, store: bool) -> AnalysisJudgement:
-        after = await self._queries.analysis_of_task(task_id)
-        if after is None:
-            raise NotFound(f"the analysis of {task_id} is gone")
-        rules = Rules(threshold=threshold_of(after.flags))
-        if store:
-            return await self._judging.ask(after, state.base, rules, None)
-        return await self._judging.look(after, state.base, rules)
-
     # The forge
 
     async def _report(self, state: Delivery) -> None:
@@ -242,10 +226,10 @@ class Reporting:
         if attempted.server != self._server or attempted.attempt != state.attempt + 1 or part is None:
             return  # another server was first
         try:
-            text = await self._comment(attempted) if part is Part.COMMENT else ""
+            text = await self._contents.comment(attempted) if part is Part.COMMENT else ""
             async with asyncio.timeout(LONGEST_ATTEMPT):
                 if part is Part.STATUS:
-                    await api.put_status(attempted, await self._target(attempted))
+                    await api.put_status(attempted, await self._contents.target(attempted))
                 else:
                     await api.put_comment(attempted, text)
         except TimeoutError:
@@ -264,49 +248,6 @@ class Reporting:
         else:
             end = FinishAttempt(server=self._server, part=part, at=_now())
         await self._execute(state.id, end)
-
-    async def _target(self, state: Delivery) -> str:
-        """The page behind the status: the comparison of the first project, else its task."""
-        if not state.tasks:
-            return ""
-        first = state.tasks[0]
-        if await self._queries.analysis_of_task(first) is None:
-            return self._dashboard.task(first)
-        judged = await self._judged(state, first, store=False)
-        return self._dashboard.analysis(judged.after, judged.baseline.analysis, state.base)
-
-    async def _comment(self, state: Delivery) -> str:
-        """The text of the comment; the same for the same state."""
-        parts = [marker(state.repo_id)]
-        if state.state == "error":
-            parts.append(f"### gctd: {state.description}")
-        for task_id in state.tasks:
-            task = await self._queries.task(task_id)
-            if task is not None and task.status == "completed":
-                parts.append(await self._section(await self._judged(state, task_id, store=False), state.base))
-        text = "\n\n".join(parts)
-        return text if len(text) <= LONGEST_COMMENT else f"{text[:LONGEST_COMMENT]}\n\n(shortened)"
-
-    async def _section(self, judged: AnalysisJudgement, base: str) -> str:
-        """The part of the comment about one project."""
-        after, older = judged.after, judged.baseline.analysis
-        source = self._links.source(after.repo_url, after.commit_sha, after.project)
-
-        def use(pair: Pair) -> str:
-            return markdown.Comment(
-                after=pair.after,
-                entries=pair.report.entries,
-                before=pair.before,
-                changes=pair.changes,
-                link=lambda entry: link(source, entry.file, entry.line),
-                page=self._dashboard.analysis(after, older, base),
-                limits=judged.rules,
-                verdict=judged.verdict,
-                result=judged.result,
-                reason=judged.reason,
-            ).markdown()
-
-        return await compared(self._blobs, after, older, use, judged.rules.threshold)
 
 
 def _base_is_under_way(judged: AnalysisJudgement) -> bool:

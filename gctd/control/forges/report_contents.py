@@ -1,0 +1,85 @@
+"""Contents of a report to a forge: judgements, the address of a page, the text of a comment."""
+
+from __future__ import annotations
+
+import attrs
+
+from eventlog.broker.blobs import Blobs
+from gctd.control.comparing.judging import AnalysisJudgement, Judging
+from gctd.control.comparing.pairs import Pair, compared
+from gctd.control.forges.api import marker
+from gctd.domain.delivery import Delivery
+from gctd.domain.errors import NotFound
+from gctd.domain.options import threshold_of
+from gctd.domain.verdict import Rules
+from gctd.exports import markdown
+from gctd.exports.dashboard import Dashboard
+from gctd.readmodel.queries import TrackerQueries
+from gctd.scan.hosts.links import Links, link
+
+LONGEST_COMMENT = 60_000
+"""Characters of a comment: forges take 65,536 and more."""
+
+
+@attrs.frozen
+class ReportContents:
+    """Contents of reports, from the read model and the stored reports."""
+
+    _queries: TrackerQueries
+    _judging: Judging
+    _blobs: Blobs
+    _links: Links
+    _dashboard: Dashboard
+
+    async def judged(self, state: Delivery, task_id: str, *, store: bool) -> AnalysisJudgement:
+        """Return the judgement on the analysis of a task; `store`: it becomes an event. Raises NotFound."""
+        after = await self._queries.analysis_of_task(task_id)
+        if after is None:
+            raise NotFound(f"the analysis of {task_id} is gone")
+        rules = Rules(threshold=threshold_of(after.flags))
+        if store:
+            return await self._judging.ask(after, state.base, rules, None)
+        return await self._judging.look(after, state.base, rules)
+
+    async def target(self, state: Delivery) -> str:
+        """The page behind the status: the comparison of the first project, else its task."""
+        if not state.tasks:
+            return ""
+        first = state.tasks[0]
+        if await self._queries.analysis_of_task(first) is None:
+            return self._dashboard.task(first)
+        judged = await self.judged(state, first, store=False)
+        return self._dashboard.analysis(judged.after, judged.baseline.analysis, state.base)
+
+    async def comment(self, state: Delivery) -> str:
+        """The text of the comment; the same for the same state."""
+        parts = [marker(state.repo_id)]
+        if state.state == "error":
+            parts.append(f"### gctd: {state.description}")
+        for task_id in state.tasks:
+            task = await self._queries.task(task_id)
+            if task is not None and task.status == "completed":
+                parts.append(await self._section(await self.judged(state, task_id, store=False), state.base))
+        text = "\n\n".join(parts)
+        return text if len(text) <= LONGEST_COMMENT else f"{text[:LONGEST_COMMENT]}\n\n(shortened)"
+
+    async def _section(self, judged: AnalysisJudgement, base: str) -> str:
+        """The part of the comment about one project."""
+        after, older = judged.after, judged.baseline.analysis
+        source = self._links.source(after.repo_url, after.commit_sha, after.project)
+
+        def use(pair: Pair) -> str:
+            return markdown.Comment(
+                after=pair.after,
+                entries=pair.report.entries,
+                before=pair.before,
+                changes=pair.changes,
+                link=lambda entry: link(source, entry.file, entry.line),
+                page=self._dashboard.analysis(after, older, base),
+                limits=judged.rules,
+                verdict=judged.verdict,
+                result=judged.result,
+                reason=judged.reason,
+            ).markdown()
+
+        return await compared(self._blobs, after, older, use, judged.rules.threshold)
