@@ -55,6 +55,9 @@ async def test_from_an_address_to_the_worst_function_in_two_clicks(empty: Empty,
         await expect(project.get_by_role("link", name=re.compile("^average CRAP"))).to_be_visible()
         worst = project.get_by_role("list", name="Worst functions").get_by_role("link")
         await expect(worst).to_have_count(3)
+        place = await worst.first.bounding_box()
+        await expect(page.get_by_role("region", name="Tasks").get_by_role("link", name="Task: completed")).to_be_visible()
+        assert await worst.first.bounding_box() == place, "a link stays under the pointer"
         steps = page.get_by_role("region", name="Next steps")
         for step in ("Compare two analyses", "Set the limits of the gate", "Add the badge"):
             await expect(steps.get_by_role("link", name=step)).to_be_visible()

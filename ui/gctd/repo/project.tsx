@@ -70,7 +70,7 @@ export function ProjectNode({ repo, project, analysis, update, isDetailed, isOpe
         <div class="right">{analysis ? <Score analysis={analysis} /> : <span class="muted">not analysed</span>}</div>
       </div>
       {project.problem && <p class="reason">{project.problem}</p>}
-      {task && (isUnderWay(task) || !analysis || task.status === "failed" || task.status === "expired") && <Latest task={task} />}
+      {task && task.id !== analysis?.task_id && (isUnderWay(task) || !analysis || task.status === "failed" || task.status === "expired") && <Latest task={task} />}
       {analysis && isDetailed && <Worst analysis={analysis} />}
       {update && <Moved update={update} />}
       <p class="buttons left">
