@@ -7,7 +7,8 @@ from pathlib import Path
 
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.privacy.encryption import PersonalDataCipher
-from eventlog.testing.memory import MemoryKeyring, MemoryLog
+from eventlog.testing.keyring import MemoryKeyring
+from eventlog.testing.memory import MemoryLog
 from pantry.domain import category, product
 from pantry.domain.category import Category, CategoryCreated
 from pantry.domain.ean13 import check_digit
