@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,6 +24,7 @@ from gctd.scan.git.refs import RemoteRef
 from gctd.scan.git.submodules import ParseUrl, read_submodules
 from gctd.scan.git.tree import TreeReader
 from gctd.scan.go.toolchain import Toolchain
+from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.output import OnLog, no_log
 from gctd.scan.isolation.process import MIB
@@ -259,11 +259,9 @@ class _Placing:
 
 
 def _set_times(root: Path, facts: CommitFacts) -> None:
-    """Give all files, and links themselves, the time of their commit."""
-    seconds = datetime.fromisoformat(facts.at).timestamp()
-    for folder, _, names in os.walk(root):
-        for name in names:
-            os.utime(os.path.join(folder, name), (seconds, seconds), follow_symlinks=False)  # noqa: PTH118 - thousands of files
+    """Give all files the time of their commit."""
+    with Directory.open(root) as directory:
+        directory.set_times(datetime.fromisoformat(facts.at).timestamp())
 
 
 async def _remove_shared(builds: Path) -> None:

@@ -107,18 +107,17 @@ class Directory:
                 if not walk.next(names):
                     return total
 
+    def set_times(self, seconds: float) -> None:
+        """Give all files below, and links themselves, this time. Raises UnsafeFile, OSError."""
+        with _Walk(self._descriptor) as walk:
+            for name in walk.files():
+                walk.set_time(name, seconds)
+
     def _empty(self) -> None:
         """Remove everything below."""
         with _Walk(self._descriptor, emptying=True) as walk:
-            while True:
-                names = []
-                for entry in list(walk.entries()):
-                    if entry.is_dir(follow_symlinks=False):
-                        names.append(entry.name)
-                    else:
-                        walk.unlink(entry.name)
-                if not walk.next(names):
-                    return
+            for name in walk.files():
+                walk.unlink(name)
 
 
 class OwnFile:
@@ -181,6 +180,22 @@ class _Walk:
         """Return the entries of the open directory."""
         with os.scandir(self._current) as found:
             yield from found
+
+    def files(self) -> Iterator[str]:
+        """Walk through the tree. Yield the name of each file while its directory is open."""
+        while True:
+            names = []
+            for entry in list(self.entries()):  # a file may be removed before the next one is yielded
+                if entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+                else:
+                    yield entry.name
+            if not self.next(names):
+                return
+
+    def set_time(self, name: str, seconds: float) -> None:
+        """Set the times of a file of the directory that is open."""
+        os.utime(name, (seconds, seconds), dir_fd=self._current, follow_symlinks=False)
 
     def unlink(self, name: str) -> None:
         """Remove a file of the directory that is open."""

@@ -77,11 +77,9 @@ class ForkServer:
         """End the fork server; with `which`, only if it is this one. It does not affect supervisors."""
         with self._lock:
             if self._running is not None and which in (None, self._running[0]):
-                self._end()
+                self._end(*self._running)
 
-    def _end(self) -> None:
-        assert self._running is not None
-        process, channel = self._running
+    def _end(self, process: subprocess.Popen[bytes], channel: socket.socket) -> None:
         self._running = None
         channel.close()
         try:
@@ -98,7 +96,7 @@ class ForkServer:
                 with suppress(OSError):  # it has ended, or its queue is full because it is stopped
                     self._hand_over(channel, descriptors)
                     return process
-                self._end()
+                self._end(process, channel)
             process, channel = self._running = self._open()
             self._hand_over(channel, descriptors)
             return process

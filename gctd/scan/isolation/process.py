@@ -140,7 +140,7 @@ async def run(
     request: RunRequest = {
         "argv": list(argv),
         "env": {**env, MARK: mark},
-        "cwd": _absolute(cwd),
+        "cwd": str(absolute(cwd)),
         "timeout": timeout,
         "grace": grace,
         "rlimits": limits.rlimits(),
@@ -258,8 +258,9 @@ class _Program:
         )
 
 
-def _absolute(path: Path) -> str:
-    return str(path.absolute())
+def absolute(path: Path) -> Path:
+    """Return the absolute form of a path."""
+    return path.absolute()
 
 
 def _end_marked(mark: str) -> None:

@@ -25,7 +25,7 @@ from gctd.scan.errors import NoSandbox, ProcessError
 from gctd.scan.isolation import cgroups, landlock, namespaces, probes, seccomp
 from gctd.scan.isolation.fork_server import FORK_SERVER
 from gctd.scan.isolation.messages import FileRules
-from gctd.scan.isolation.process import MIB, Limits, run
+from gctd.scan.isolation.process import MIB, Limits, absolute, run
 
 Kind = Literal["bubblewrap", "namespaces", "landlock", "none"]
 Wanted = Literal["auto", "require", "off"]
@@ -244,7 +244,7 @@ async def _problem(sandbox: Sandbox, directory: Path) -> str | None:
     """Return the problem of a sandbox, or None."""
     if sys.platform != "linux":
         return "this is not Linux"
-    with tempfile.TemporaryDirectory(prefix="sandbox-", dir=_absolute(directory)) as place:
+    with tempfile.TemporaryDirectory(prefix="sandbox-", dir=absolute(directory)) as place:
         inside, outside = tempfile.mkdtemp(dir=place), tempfile.mkdtemp(dir=place)
         view = View(cwd=Path(inside), scratch=Path(place), readable=python_files(), writable=[Path(inside)])
         return await _found_by(probes.OF_MOUNTS, [inside, outside], sandbox, view)
@@ -254,7 +254,7 @@ async def _problem_of_files(sandbox: Sandbox, directory: Path) -> str | None:
     """Return the problem of a sandbox by Landlock, or None."""
     if not landlock.restricts_files():
         return f"the kernel has version {landlock.version()} of it, and files need version {landlock.FILES_SINCE} (Linux 6.2)"
-    with tempfile.TemporaryDirectory(prefix="sandbox-", dir=_absolute(directory)) as place:
+    with tempfile.TemporaryDirectory(prefix="sandbox-", dir=absolute(directory)) as place:
         inside, outside = tempfile.mkdtemp(dir=place), tempfile.mkdtemp(dir=place)
         (secret := Path(outside, "secret")).write_text("secret", encoding="utf-8")
         view = View(cwd=Path(inside), scratch=Path(place), readable=python_files(), writable=[Path(inside)])
@@ -279,10 +279,6 @@ async def _found_by(probe: str, places: Sequence[str], sandbox: Sandbox, view: V
     if done.ok and said == "good" and os.listdir(places[0]):  # noqa: PTH208 - of a local directory, once
         return None
     return said if done.ok else f"it {done.how()}: {said}"
-
-
-def _absolute(path: Path) -> Path:
-    return path.absolute()
 
 
 def _system() -> list[str]:

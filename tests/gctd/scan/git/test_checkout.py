@@ -13,7 +13,7 @@ from gctd.scan.git.checkout import CheckoutLimits, Checkouts
 from gctd.scan.git.commands import Git
 from gctd.scan.git.program import GitSettings
 from gctd.scan.isolation.process import MIB
-from tests.gctd.scan.conftest import url_of
+from tests.gctd.scan.conftest import local, url_of
 from tests.gctd.scan.git.checking_out import Counted, folders, listing
 from tests.support.tracker import go_repo as gorepo
 
@@ -42,14 +42,20 @@ async def test_a_branch_a_tag_and_a_commit_are_checked_out(tmp_path: Path, check
             assert (checkout.ref, checkout.commit_sha, len(listing(checkout.path))) == (ref, commit, count)
 
 
-async def test_all_files_have_the_time_of_their_commit(tmp_path: Path, checkouts: Checkouts) -> None:
+async def test_all_files_have_the_time_of_their_commit(tmp_path: Path, git: Git) -> None:
     repo = gorepo.make(tmp_path / "repo", kind="nested")
     (repo.path / "link").symlink_to("nowhere")
     repo.commit()
+    deep = "/".join(["d" * 200] * 19) + "/" + "f" * 180  # with the place of the checkout, longer than a path may be
+    blob = repo.git("hash-object", "-w", "go.mod")
+    repo.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{deep}")
+    repo.git("commit", "--quiet", "--message", "deep")
     at = int(repo.git("log", "-1", "--format=%at"))
+    checkouts = Checkouts(tmp_path / ("c" * 150), git, parse_url=local)
     async with checkouts.checkout(url_of(repo.path)) as checkout:
-        times = {path.name: path.lstat().st_mtime for path in checkout.path.rglob("*") if not path.is_dir()}
-    assert set(times) >= {"go.mod", "link"}
+        walk = os.fwalk(checkout.path)
+        times = {name: os.lstat(name, dir_fd=fd).st_mtime for _, _, names, fd in walk for name in names}
+    assert set(times) >= {"go.mod", "link", "f" * 180}
     assert set(times.values()) == {at}
 
 
