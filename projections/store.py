@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from eventlog.support.chain import comparable
 from projections.model import Change, Column, ColumnType, Projection, Table
 
 Row = Mapping[str, Any]
@@ -28,7 +29,7 @@ class Checkpoint:
 
     `applied` counts the commits of the categories it handles that were applied to reach it, since the tables were empty.
     `record` is the digest of the commit at `sequence`, `digest` the running digest of the log up to and with it
-    (`eventlog.support.chain`, in hexadecimal). They are None if they are not known: no commit was applied yet, or the last one
+    (`eventlog.support.chain`). They are None if they are not known: no commit was applied yet, or the last one
     was applied by a program that kept no digests.
     """
 
@@ -38,7 +39,7 @@ class Checkpoint:
     sequence: int
     applied: int
     record: str | None = None
-    digest: str | None = None
+    digest: str | None = attrs.field(default=None, converter=comparable)
 
 
 @attrs.frozen

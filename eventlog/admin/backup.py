@@ -49,7 +49,7 @@ class StreamNotThere(EventLogError):
 class StreamCopy:
     """A copy of a stream: the stream's name, its last sequence, messages, and the file's bytes and sha-256.
 
-    `verified`: it was restored and read when it was made; then `digest` is the running digest of its records, in hexadecimal.
+    `verified`: it was restored and read when it was made; then `digest` is the running digest of its records.
     """
 
     stream: str

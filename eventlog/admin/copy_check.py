@@ -9,7 +9,6 @@ import tempfile
 from http import HTTPStatus
 from pathlib import Path
 
-import attrs
 import msgspec
 
 from eventlog.admin.backup import StreamCopy, described, restore
@@ -18,7 +17,7 @@ from eventlog.errors import EventLogError
 from eventlog.jetstream.api import Refused
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.chain import beginning, digest_of, step
+from eventlog.support.chain import beginning, comparable, digest_of, fingerprints, rolled, text_of
 
 _TOGETHER = 512
 _STORE = 1 << 50
@@ -39,13 +38,6 @@ class _Linked(msgspec.Struct):
     prev: str | None = None
 
 
-@attrs.frozen
-class _Record:
-    sequence: int
-    subject: str
-    data: bytes
-
-
 async def check_copy(file: Path) -> str:
     """Restore a copy (by its description) on a throw-away server and read all: the running digest of its records.
 
@@ -62,7 +54,7 @@ async def check_copy(file: Path) -> str:
             except (EventLogError, Refused) as error:
                 raise CopyDamaged(f"the copy of {copied.stream} cannot be restored: {error}") from error
             digest = await _read(connection, copied)
-    if copied.digest is not None and copied.digest != digest:
+    if comparable(copied.digest) not in {None, digest}:
         raise CopyDamaged(f"the copy of {copied.stream} has other records than when it was made: their digest is {digest}")
     return digest
 
@@ -92,7 +84,7 @@ class _Reading:
 
     def take(self, stored: StoredMessage) -> None:
         """One record."""
-        self._digest = step(self._digest, _Record(stored.seq, stored.subject, stored.data))
+        self._digest = rolled(self._digest, fingerprints([stored]))
         if len(self._missing) <= _MOST:
             self._missing += range(self._last + 1, min(stored.seq, self._last + _MOST + 2))
         self._last, self._count = stored.seq, self._count + 1
@@ -123,7 +115,7 @@ class _Reading:
                 "Keep the tables and older copies: they may be the only place that has what cannot be read. Do not restart that "
                 "nats-server before a copy is made with --unverified: it may cut the stream there"
             )
-        return self._digest.hex()
+        return text_of(self._digest)
 
 
 __all__ = ["CopyDamaged", "check_copy"]

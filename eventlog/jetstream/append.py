@@ -23,7 +23,7 @@ from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.jetstream.transport.reply_router import Silence
 from eventlog.registry import Registry
-from eventlog.support.chain import link
+from eventlog.support.chain import fingerprints, links
 
 T = TypeVar("T")
 
@@ -77,9 +77,9 @@ class AppendRefused(Unavailable):
     """The broker refuses the append for a reason that trying again does not change."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Message:
-    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context.
+    """A proposal as it goes to the broker, not to be changed. `headers` are lines on the wire: message id, guard, trace context.
 
     Of two messages with one `unique` (empty: none) the broker stores one; they must not be in one batch.
     """
@@ -88,18 +88,28 @@ class Message:
     expected: int
     id: str
     headers: bytes
-    body: bytes
+    data: bytes
     unique: str = ""
+    _digest: str = attrs.field(default="", init=False, repr=False)
+    """Empty until it is made: that takes a part of the time in which the broker stores the message."""
 
     @property
     def size(self) -> int:
         """Bytes of it in a batch."""
-        return len(self.headers) + len(self.body) + _ROOM_FOR_BATCH_HEADERS
+        return len(self.headers) + len(self.data) + _ROOM_FOR_BATCH_HEADERS
 
     @property
     def digest(self) -> str:
         """The digest of the commit as it is stored."""
-        return link(self.subject, self.body)
+        if not self._digest:
+            make_digests([self])
+        return self._digest
+
+
+def make_digests(messages: Sequence[Message]) -> None:
+    """Make the digests of messages, so that they are there when the broker has answered: of many at once in less time."""
+    for message, digest in zip(messages, links(fingerprints(messages)), strict=True):
+        message._digest = digest.decode()  # noqa: SLF001 - a part of the class
 
 
 def encode(
@@ -120,7 +130,7 @@ def encode(
     message = Message(subject, proposal.expected, commit.id, headers.encode(), body, unique)
     if message.size > max_payload:
         raise TooLarge(
-            f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
+            f"a commit of {len(message.data):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
             "put large bodies into the blob store"
         )
     return message
@@ -240,7 +250,7 @@ class Appender:
 
     async def send(self, message: Message, timeout: float) -> Ack:  # noqa: ASYNC109 - passed on
         """One try. Raises OutcomeUnknown, Unavailable (not sent, or no leader)."""
-        reply = await self._connection.request(message.subject, message.body, headers=message.headers, timeout=timeout)
+        reply = await self._connection.request(message.subject, message.data, headers=message.headers, timeout=timeout)
         return self.decode(reply.data)
 
     async def _find_or_taken(self, message: Message, ack: Ack, left: float) -> Appended | None:
@@ -309,4 +319,4 @@ def _meaning(error: BrokerError) -> Exception:
     return Unavailable(str(error))  # no leader, no quorum, over a limit
 
 
-__all__ = ["Ack", "AppendRefused", "Appender", "Message", "ReadBack", "encode", "given_up", "persist", "refusal"]
+__all__ = ["Ack", "AppendRefused", "Appender", "Message", "ReadBack", "encode", "given_up", "make_digests", "persist", "refusal"]

@@ -116,7 +116,7 @@ class Batches:
     def _framed(self, messages: Sequence[Message]) -> Sequence[tuple[str, bytes, bytes]]:
         batch = f"Nats-Batch-Id: {self._prefix}{next(self._numbers):x}\r\nNats-Batch-Sequence: ".encode()
         framed = [
-            (message.subject, b"%b%b%d\r\n" % (message.headers, batch, number), message.body)
+            (message.subject, b"%b%b%d\r\n" % (message.headers, batch, number), message.data)
             for number, message in enumerate(messages, 1)
         ]
         subject, headers, body = framed[-1]

@@ -8,7 +8,7 @@ a change of a type and the erasure of a person.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from struct import Struct
@@ -21,17 +21,17 @@ TOMBSTONE = b'{"id":"lost-'
 """How each tombstone begins; the ids of other commits begin otherwise."""
 LINK_BYTES = 16
 """Bytes of a commit's fingerprint that the next commit of its aggregate carries."""
-_STEP = Struct(">32sQ32s").pack
+_FINGERPRINT = sha256().digest_size
+_TOGETHER = 8 * _FINGERPRINT
+"""Bytes of the fingerprints that are hashed at once: each call of SHA-256 takes as long as it needs for 300 bytes."""
+FORMER = 64
+"""Characters of a running digest of a former program, which hashed each commit separately. No other digest has that many."""
 _begun = sha256(b"c1").copy
 """A hash that has the version of the digest: a copy takes less time than to look the algorithm up."""
 
 
 class StoredCommit(Protocol):
     """The parts of a commit on the stream."""
-
-    @property
-    def sequence(self) -> int:
-        """Its stream sequence."""
 
     @property
     def subject(self) -> str:
@@ -112,16 +112,35 @@ def beginning(stream: str) -> bytes:
 
     It depends on the name alone and not on the incarnation: a restored stream can be compared with its original.
     """
-    return sha256(b"log1 " + stream.encode()).digest()
+    return sha256(b"log2 " + stream.encode()).digest()
 
 
-def step(digest: bytes, commit: StoredCommit) -> bytes:
-    """The running digest after one more commit, from the `digest` before it."""
-    return sha256(_STEP(digest, commit.sequence, _fingerprint(commit.subject, commit.data))).digest()
+def rolled(digest: bytes, made: Sequence[bytes]) -> bytes:
+    """The running digest after some more commits, which follow each other without a hole. `made` are their fingerprints.
+
+    It is a SHA-256, and after it the fingerprints of the at most 7 commits since then. Each eighth commit closes a group: a new
+    SHA-256 is made of all that. So the digest after a sequence does not depend on the batches in which the commits were read.
+    """
+    folded, waiting = digest[:_FINGERPRINT], digest[_FINGERPRINT:] + b"".join(made)
+    whole = len(waiting) - len(waiting) % _TOGETHER
+    for begin in range(0, whole, _TOGETHER):
+        folded = sha256(folded + waiting[begin : begin + _TOGETHER]).digest()
+    return folded + waiting[whole:]
 
 
-def rolled(digest: bytes, commits: Sequence[StoredCommit], made: Iterable[bytes] | None = None) -> bytes:
-    """The running digest after some more commits, which follow each other without a hole; `made` are their fingerprints."""
-    for commit, fingerprint in zip(commits, fingerprints(commits) if made is None else made, strict=True):
-        digest = sha256(_STEP(digest, commit.sequence, fingerprint)).digest()
+def text_of(digest: bytes) -> str:
+    """A running digest as it is stored: base64 without padding, 43 to 342 characters."""
+    return urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def digest_from(text: str, sequence: int) -> bytes:
+    """The running digest after a sequence that `text_of` made a text of. Raises ValueError if it made none such."""
+    digest = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if text_of(digest) != text or len(digest) != _FINGERPRINT + sequence * _FINGERPRINT % _TOGETHER:
+        raise ValueError(f"not a running digest after sequence {sequence}: {text!r}")
     return digest
+
+
+def comparable(text: str | None) -> str | None:
+    """A stored running digest; None if a former program has made it in another way, so that it cannot be compared."""
+    return None if text is not None and len(text) == FORMER else text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from eventlog import Commit, EventLog, EventLogError, Head, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap
-from eventlog.support.chain import beginning, rolled
+from eventlog.support.chain import beginning, digest_from, rolled, text_of
 from projections.errors import ProjectionError, StoreDamaged
 from projections.store import Checkpoint, Mark, Reader
 
@@ -38,9 +38,10 @@ class Tip:
         digest = only(sequence, (checkpoint.digest for checkpoint in here))
         record = only(sequence, (checkpoint.record for checkpoint in here))
         try:
-            return cls(stream=stream, sequence=sequence, digest=None if digest is None else bytes.fromhex(digest), record=record)
+            running = None if digest is None else digest_from(digest, sequence)
         except ValueError as error:
             raise StoreDamaged(f"the checkpoints at sequence {sequence} have no digest that can be read: {digest!r}") from error
+        return cls(stream=stream, sequence=sequence, digest=running, record=record)
 
     def after(self, commits: Sequence[Commit], made: Sequence[bytes]) -> Tip:
         """Return the tip after some more commits, which follow this one. Pure: runs in any thread.
@@ -51,11 +52,11 @@ class Tip:
         if digest is not None:
             begin, border = 0, MARK_EVERY - self.sequence % MARK_EVERY
             while border <= len(commits):
-                digest = rolled(digest, commits[begin:border], made[begin:border])
+                digest = rolled(digest, made[begin:border])
                 mark = commits[border - 1]
-                marks.append(Mark(self.stream, mark.sequence, digest.hex(), mark.digest))
+                marks.append(Mark(self.stream, mark.sequence, text_of(digest), mark.digest))
                 begin, border = border, border + MARK_EVERY
-            digest = rolled(digest, commits[begin:], made[begin:])
+            digest = rolled(digest, made[begin:])
         return Tip(stream=self.stream, sequence=last.sequence, digest=digest, record=last.digest, marks=marks)
 
 
@@ -80,7 +81,7 @@ def check_known(commits: Sequence[Commit], tip: Tip, checkpoints: Iterable[Check
         if first <= checkpoint.sequence <= tip.sequence:
             if checkpoint.record not in {None, commits[checkpoint.sequence - first].digest}:
                 raise LogDiverged(checkpoint.sequence)
-            if checkpoint.sequence == tip.sequence and tip.digest and checkpoint.digest not in {None, tip.digest.hex()}:
+            if checkpoint.sequence == tip.sequence and tip.digest and checkpoint.digest not in {None, text_of(tip.digest)}:
                 raise LogDiverged(checkpoint.sequence, max(1, checkpoint.sequence - checkpoint.sequence % MARK_EVERY + 1))
 
 

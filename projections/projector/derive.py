@@ -10,7 +10,7 @@ from types import MappingProxyType
 import attrs
 
 from eventlog import Commit, EventLogError
-from eventlog.support.chain import TOMBSTONE
+from eventlog.support.chain import TOMBSTONE, text_of
 from projections.errors import ProjectionError, Stray
 from projections.model import Change, Handler, Projection
 from projections.projector.continuity import Tip
@@ -126,7 +126,7 @@ def batch_of(
                 sequence=tip.sequence,
                 applied=found.applied + (0 if before is None else before.applied),
                 record=tip.record,
-                digest=None if tip.digest is None else tip.digest.hex(),
+                digest=None if tip.digest is None else text_of(tip.digest),
             )
             steps.append(Step(projection=projection, before=before, after=after, changes=found.changes))
     return Batch(steps, derived.keys, derived.parked, tip.marks)

@@ -15,7 +15,7 @@ import attrs
 
 from eventlog import Commit, EventLog, EventLogError
 from eventlog.admin.fold_check import contradiction
-from eventlog.support.chain import beginning, rolled
+from eventlog.support.chain import beginning, fingerprints, rolled, text_of
 from projections.model import ReadModel
 from projections.projector.continuity import check_contiguous
 from projections.store import Mark
@@ -76,20 +76,20 @@ async def audit(
     async with aclosing(lists):
         async for commits in lists:
             check_contiguous(commits, after)
-            begin = 0
+            made, begin = await asyncio.to_thread(fingerprints, commits), 0
             for border in [at for at in range(after + 1, commits[-1].sequence + 1) if at in known] if known else ():
-                digest = await asyncio.to_thread(rolled, digest, commits[begin : border - after])
+                digest = rolled(digest, made[begin : border - after])
                 begin = border - after
-                if digest.hex() == known[border].digest:
+                if text_of(digest) == known[border].digest:
                     agreed = border
                 elif diverged is None:
                     diverged = (agreed + 1, border)
-            digest = await asyncio.to_thread(rolled, digest, commits[begin:])
+            digest = rolled(digest, made[begin:])
             after = commits[-1].sequence
             await looking.at(commits)
-    if diverged is None and proof is not None and proof != digest.hex():
+    if diverged is None and proof is not None and proof != text_of(digest):
         diverged = (agreed + 1, after)
-    return Audit(sequence=after, findings=looking.findings, digest=digest.hex(), diverged=diverged)
+    return Audit(sequence=after, findings=looking.findings, digest=text_of(digest), diverged=diverged)
 
 
 class _Looking:

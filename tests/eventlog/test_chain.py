@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from eventlog import AggregateDamaged, AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
@@ -14,7 +16,7 @@ from eventlog.commands.keys import KeyUse
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog
-from eventlog.support.chain import beginning, link, rolled, step
+from eventlog.support.chain import beginning, comparable, digest_from, fingerprints, link, rolled, text_of
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 
@@ -178,9 +180,26 @@ def test_a_digest_depends_on_everything_that_is_stored() -> None:
     digests = {link("a.b.c", data), link("a.b.d", data), link("a.b.c", b"abd"), link("a.b", b"c\0abc")}
     assert len(digests) == 4
     assert {len(digest) for digest in digests} == {22}
-    commits = [Commit(n, "a.b.c", b"x" * n, REGISTRY) for n in range(1, 5)]
+    made = fingerprints(Commit(n, "a.b.c", b"x" * n, REGISTRY) for n in range(1, 21))
+    (other,) = fingerprints([Commit(3, "a.b.c", b"xxy", REGISTRY)])
     begin = beginning("S")
-    assert rolled(begin, commits) == step(rolled(begin, commits[:3]), commits[3])
-    other = [*commits[:2], Commit(3, "a.b.c", b"xxy", REGISTRY), commits[3]]
-    runs = {rolled(begin, some) for some in (commits, commits[:3], commits[1:], other, [commits[1], commits[0]])}
-    assert len({*runs, rolled(beginning("T"), commits)}) == 6
+    several = (made, made[:19], made[1:], [*made[:2], other, *made[3:]], [made[1], made[0], *made[2:]], [*made[:19], other])
+    assert len({rolled(begin, some) for some in several} | {rolled(beginning("T"), made)}) == 7
+
+
+@given(st.lists(st.integers(0, 20), max_size=8))
+def test_a_running_digest_does_not_depend_on_the_batches_and_is_read_back(batches: list[int]) -> None:
+    made = fingerprints(Commit(n, "a.b.c", b"x", REGISTRY) for n in range(sum(batches)))
+    digest, at = beginning("S"), 0
+    for count in batches:
+        digest = rolled(digest, made[at : at + count])
+        at += count
+        assert digest_from(text_of(digest), at) == digest
+    assert digest == rolled(beginning("S"), made)
+    assert comparable(text_of(digest)) == text_of(digest)
+
+
+@pytest.mark.parametrize("text", ["", "zz", "ü", "A" * 42, "A" * 43 + "=", "A" * 86, "a1" * 32])
+def test_another_text_is_no_running_digest(text: str) -> None:
+    with pytest.raises(ValueError, match=r"ASCII|running digest"):
+        digest_from(text, 16)

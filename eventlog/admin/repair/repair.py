@@ -27,6 +27,7 @@ from eventlog.jetstream.api import ask, call
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
+from eventlog.support.chain import text_of
 
 log = structlog.get_logger(__name__)
 
@@ -222,7 +223,7 @@ class StreamRepair:
             _REPAIRS: msgspec.json.encode([*_noted(config), *self._notes(plan)][-_KEPT:]).decode(),
         }
         copied = attrs.evolve(
-            described(file), config={**config, "metadata": metadata}, digest=rewriting.digest.hex(), verified=True
+            described(file), config={**config, "metadata": metadata}, digest=text_of(rewriting.digest), verified=True
         )
         await asyncio.to_thread(file.write_bytes, msgspec.json.format(msgspec.json.encode(copied), indent=2))
         await check_copy(file)

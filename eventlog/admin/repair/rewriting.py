@@ -21,7 +21,7 @@ from eventlog.jetstream.append import Ack
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
-from eventlog.support.chain import TOMBSTONE, CommitLost, beginning, digest_of, step
+from eventlog.support.chain import TOMBSTONE, CommitLost, beginning, digest_of, fingerprints, rolled, text_of
 
 _TOGETHER = 256
 _TIMEOUT = 30.0
@@ -55,7 +55,7 @@ class Operator:
 
 @attrs.frozen
 class Record:
-    """A record of a stream, as `eventlog.support.chain.step` takes it; `headers` are lines as on the wire."""
+    """A record of a stream, to be written once more; `headers` are lines as on the wire."""
 
     sequence: int
     subject: str
@@ -130,9 +130,9 @@ class Rewriting:
             if ack.error is not None or ack.duplicate or ack.seq != record.sequence:
                 text = f"sequence {record.sequence} of {self._stream} cannot be written again"
                 raise RewriteFailed(f"{text}: {ack.error or f'it became sequence {ack.seq}'}. The stream is unchanged")
-            self.digest = step(self.digest, record)
+            self.digest = rolled(self.digest, fingerprints([record]))
             if record.sequence in self._wanted:
-                self.digests[record.sequence] = self.digest.hex()
+                self.digests[record.sequence] = text_of(self.digest)
 
     async def _tombstone(self, fault: Fault, operator: Operator) -> Record:
         """The tombstone of a lost commit: the state of its aggregate stays as it was before, if nothing later says otherwise."""

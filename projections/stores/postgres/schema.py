@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, Table
 from projections.store import KEYS, Parked, SchemaVersion, StoredColumn
 from projections.stores.postgres.connection import quoted
@@ -71,9 +72,10 @@ CREATE TABLE IF NOT EXISTS {MARKS} (
     record TEXT NOT NULL,
     PRIMARY KEY (stream, sequence)
 );
+DELETE FROM {MARKS} WHERE length(digest) = {FORMER};
 CREATE TABLE IF NOT EXISTS {SCRUBS} (stream TEXT COLLATE "C" PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
-"""
+"""  # noqa: S608 - constants
 
 _FOREIGN = f"""
 SELECT to_regclass('{MIGRATIONS}') IS NOT NULL AND to_regclass('{CHECKPOINTS}') IS NULL

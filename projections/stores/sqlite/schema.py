@@ -10,6 +10,7 @@ import attrs
 from sqlite_utils import Database
 from sqlite_utils.db import Table as StoredTable
 
+from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, Table
 from projections.store import KEYS, SchemaVersion, StoredColumn
 
@@ -65,6 +66,7 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         if_not_exists=True,
         strict=True,
     )
+    connection.execute(f"DELETE FROM {MARKS} WHERE length(digest) = {FORMER}")  # noqa: S608 - constants
     database.table(SCRUBS).create(
         {"stream": str, "state": str}, pk="stream", not_null={"stream", "state"}, if_not_exists=True, strict=True
     )

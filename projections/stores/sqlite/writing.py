@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from eventlog.support.chain import comparable
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows, lost_proof, proven
 from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
@@ -111,7 +112,7 @@ def read_marks(connection: sqlite3.Connection, stream: str, above: int) -> Seque
     if not read_columns(connection, MARKS):
         return []
     sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = ? AND sequence > ? ORDER BY sequence"  # noqa: S608 - a constant
-    return [Mark(*row) for row in connection.execute(sql, (stream, above)).fetchall()]
+    return [mark for row in connection.execute(sql, (stream, above)).fetchall() if comparable((mark := Mark(*row)).digest)]
 
 
 def write_marks(connection: sqlite3.Connection, marks: Sequence[Mark]) -> None:

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog import LogDiverged, SequenceGap
-from eventlog.support.chain import beginning, rolled
+from eventlog.support.chain import beginning, fingerprints, rolled, text_of
 from eventlog.testing.memory import MemoryLog
 from projections.errors import ProjectorStopped, StoreDamaged
 from projections.migrations import Migrations
@@ -116,12 +116,12 @@ async def test_the_digests_at_the_checkpoint_are_those_of_the_whole_log(log: Mem
     await book.append("last", Opened("ann"))
     await project(log, store)
     commits = [commit async for some in log.follow(after=0, until=2 * MARK_EVERY + 6) for commit in some]
-    begin, stream = beginning("LEDGER"), "LEDGER"
+    begin, stream, made = beginning("LEDGER"), "LEDGER", fingerprints(commits)
     assert {(c.digest, c.record) for c in (await store.checkpoints()).values()} == {
-        (rolled(begin, commits).hex(), commits[-1].digest)
+        (text_of(rolled(begin, made)), commits[-1].digest)
     }
     assert await store.marks(stream) == [
-        Mark(stream, at, rolled(begin, commits[:at]).hex(), commits[at - 1].digest) for at in (MARK_EVERY, 2 * MARK_EVERY)
+        Mark(stream, at, text_of(rolled(begin, made[:at])), commits[at - 1].digest) for at in (MARK_EVERY, 2 * MARK_EVERY)
     ]
     assert [mark.sequence for mark in await store.marks(stream, above=MARK_EVERY)] == [2 * MARK_EVERY]
 
@@ -155,6 +155,29 @@ async def test_a_database_of_a_program_without_digests_goes_on_and_has_them_from
         await log.cut(50)
         await Book(log).append("other", Opened("eve"))
         assert isinstance((await refused(log, again)).__cause__, LogDiverged)
+
+
+async def test_running_digests_of_a_former_program_are_not_compared_with_those_of_this_one(
+    log: MemoryLog, store: Store, database_url: str
+) -> None:
+    """It hashed each commit separately. The digest of the last commit is compared. A rebuild makes the running digests again."""
+    book = await written(log, MARK_EVERY + 8)
+    await project(log, store)
+    (mark,) = await store.marks("LEDGER")
+    await statement(store, f"UPDATE projection_proofs SET digest = '{'a1' * 32}'; UPDATE log_marks SET digest = '{'b2' * 32}'")
+    assert await store.marks("LEDGER") == []
+    await store.close()
+    async with store_at(database_url) as again:
+        assert {c.digest for c in (await again.checkpoints()).values()} == {None}
+        await book.append("new", Opened("eve"))
+        await project(log, again)
+        commit = await log.at(MARK_EVERY + 9)
+        assert commit is not None
+        assert {(c.record, c.digest) for c in (await again.checkpoints()).values()} == {(commit.digest, None)}
+        await again.forget(ledger.MODEL.projections)
+        await project(log, again)
+        assert await again.marks("LEDGER") == [mark]
+        assert None not in {c.digest for c in (await again.checkpoints()).values()}
 
 
 async def test_a_checkpoint_that_such_a_program_has_moved_since_has_no_digests(log: MemoryLog, store: Store) -> None:

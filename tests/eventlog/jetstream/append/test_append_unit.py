@@ -116,7 +116,7 @@ def test_a_commit_written_today_is_read_tomorrow() -> None:
     """The bytes of a commit, as they are on the stream."""
     proposal = deposit("a", 5)
     commit = attrs.evolve(proposal.commit, id="id", at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
-    assert encode(REGISTRY, attrs.evolve(proposal, commit=commit), LIMIT).body == (
+    assert encode(REGISTRY, attrs.evolve(proposal, commit=commit), LIMIT).data == (
         b'{"id":"id","at":"2026-01-02T03:04:05Z","events":[{"t":"deposited","d":{"amount":5,"note":""},"key":"k","correlation":"c"}],'
         b'"state":{"d":{"balance":5}}}'
     )
