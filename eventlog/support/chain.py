@@ -23,7 +23,7 @@ LINK_BYTES = 16
 """Bytes of a commit's fingerprint that the next commit of its aggregate carries."""
 _FINGERPRINT = sha256().digest_size
 _TOGETHER = 8 * _FINGERPRINT
-"""Bytes of the fingerprints that are hashed at once: each call of SHA-256 takes as long as it needs for 300 bytes."""
+"""Bytes of the fingerprints that are hashed at once. A call of SHA-256 costs about the time for 300 bytes."""
 FORMER = 64
 """Characters of a running digest of a former program, which hashed each commit separately. No other digest has that many."""
 _begun = sha256(b"c1").copy

@@ -160,7 +160,7 @@ async def test_a_database_of_a_program_without_digests_goes_on_and_has_them_from
 async def test_running_digests_of_a_former_program_are_not_compared_with_those_of_this_one(
     log: MemoryLog, store: Store, database_url: str
 ) -> None:
-    """It hashed each commit separately. The digest of the last commit is compared. A rebuild makes the running digests again."""
+    """It hashed each commit separately. The digest of the last commit is compared. A rebuild replaces the running digests."""
     book = await written(log, MARK_EVERY + 8)
     await project(log, store)
     (mark,) = await store.marks("LEDGER")
