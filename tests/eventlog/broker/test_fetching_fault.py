@@ -7,10 +7,11 @@ import random
 import time
 from collections import Counter
 
-from eventlog.broker.queue import Job
+from eventlog.admin.reconcile import apply
+from eventlog.broker.queue import Job, WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
-from tests.eventlog.broker.queues import CONSUMER, STREAM, fetched, pulls_waiting, queue_on
+from tests.eventlog.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
 from tests.support.pace import within
 from tests.support.waiting import wait_until
 
@@ -68,7 +69,8 @@ async def test_waiting_for_a_job_ends_when_it_comes_or_the_time_is_over(connecti
 
 async def test_a_fetch_that_is_cancelled_keeps_no_job(connection: Connection) -> None:
     """At whatever moment: AckWait is 10 minutes, and every job is with somebody who asks within a second."""
-    queue, chance, seen = await queue_on(connection), random.Random(7), set()
+    await apply(connection, declared("10m", max_deliver=20))  # a job that comes when its fetch is cancelled uses one up
+    queue, chance, seen = WorkQueue(connection, STREAM, CONSUMER), random.Random(7), set()
     for number in range(200):
         asking = asyncio.create_task(queue.fetch(5))
         await asyncio.sleep(chance.uniform(0, 0.002))
