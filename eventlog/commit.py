@@ -16,6 +16,7 @@ import msgspec
 
 from eventlog.support.chain import CommitLost, digest_of, lost
 from eventlog.support.trace import Trace
+from eventlog.support.wire import CommitBody, guard_at, has_guard
 
 _CATEGORY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -122,56 +123,11 @@ class Appended:
     digest: str | None = attrs.field(default=None, eq=False)
 
 
-_EVENT = {"type": "t", "version": "v", "data": "d", "sealed": "p"}
 _KEY = b'"key'
 """How the member with a key begins on the wire, if there is one; without the last quotation mark it is found in half the time."""
 _BEGIN, _END = b'{"id":"', b"}}"
 """Of each commit that `Registry.encode` has made."""
 _NOT_READ: Any = object()
-GUARD = "Nats-Expected-Last-Subject-Sequence"
-"""The header that the guard of an append travels in. The server keeps it with the message."""
-FOLLOWS = "Commit-Follows"
-"""The header of a commit that was stored in one batch with the previous commit of its aggregate, right after it.
-
-This place is its guard: no other commit can be between them. The server takes no other guard there, as it knows no sequence yet.
-"""
-_GUARD, _FOLLOWS = (f"\r\n{name}:".encode() for name in (GUARD, FOLLOWS))
-
-
-def has_guard(headers: bytes | None) -> bool:
-    """Whether a message with these headers was appended under a guard."""
-    return headers is not None and (_GUARD in headers or _FOLLOWS in headers)
-
-
-class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename=_EVENT):
-    """An event on the wire; `sealed` are its personal fields."""
-
-    type: str
-    data: msgspec.Raw
-    version: int = 1
-    key: str | None = None
-    fingerprint: str | None = None
-    correlation: str | None = None
-    causation: str | None = None
-    sealed: str | None = None
-    actor: str | None = None
-
-
-class StateBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename={"version": "v", "data": "d"}):
-    """The state of an aggregate on the wire; its type is the category of the aggregate."""
-
-    data: msgspec.Raw
-    version: int = 1
-
-
-class CommitBody(msgspec.Struct, gc=False, frozen=True, kw_only=True, omit_defaults=True):
-    """A commit on the wire; `prev` is the digest of the aggregate's previous commit."""
-
-    id: str
-    at: datetime
-    prev: str | None = None
-    events: list[EventBody]
-    state: StateBody
 
 
 class Position(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -302,12 +258,7 @@ class Commit(msgspec.Struct, gc=False, eq=False):
     @property
     def guard(self) -> int | None:
         """The sequence of the aggregate's previous commit by the guard it was stored under, 0 for none; None: no guard."""
-        headers = self.headers or b""
-        _, found, rest = headers.partition(_GUARD)
-        if not found and _FOLLOWS in headers:
-            return self.sequence - 1
-        text = rest.partition(b"\r\n")[0].strip()
-        return int(text) if found and text.isdigit() else None
+        return guard_at(self.sequence, self.headers)
 
     @property
     def trace(self) -> Trace | None:

@@ -12,20 +12,11 @@ from typing import Any, TypeVar
 import attrs
 import msgspec
 
-from eventlog.commit import (
-    Commit,
-    CommitBody,
-    Context,
-    EventBody,
-    NewCommit,
-    NewEvent,
-    Position,
-    RecordedEvent,
-    StateBody,
-)
+from eventlog.commit import Commit, Context, NewCommit, NewEvent, Position, RecordedEvent
 from eventlog.errors import StateLost, UndecodableCommit
 from eventlog.privacy.fields import PersonalFields, person_of, personal_fields
 from eventlog.support.chain import CommitLost
+from eventlog.support.wire import CommitBody, EventBody, StateBody
 
 T = TypeVar("T")
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]

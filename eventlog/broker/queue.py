@@ -22,9 +22,10 @@ import structlog
 from eventlog.broker.job import Job
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import CONSUMER_MISSING, NO_MESSAGE, STREAM_MISSING, Refused, answer_of, ask, call, delivery_of
-from eventlog.jetstream.append import Appender, Message
+from eventlog.jetstream.append import Appender
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.fetcher import Delivery, Fetcher, Interrupted
+from eventlog.jetstream.message import Message
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 

@@ -23,8 +23,9 @@ import structlog
 
 from eventlog.commit import Appended
 from eventlog.errors import LogDamaged, OutcomeUnknown, Unavailable
-from eventlog.jetstream.append import Appender, Message, given_up, make_digests, refusal
+from eventlog.jetstream.append import Appender, given_up, refusal
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches, sequences
+from eventlog.jetstream.message import Message, make_digests
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import attrs
 
-from eventlog.commit import FOLLOWS, GUARD, AggregateId, Appended, Commit, Proposal, RecordedEvent
+from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import (
     AggregateDamaged,
     Conflict,
@@ -31,6 +31,7 @@ from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import PersonalDataCipher, revealed
 from eventlog.registry import Registry
 from eventlog.support.chain import link
+from eventlog.support.wire import FOLLOWS, GUARD
 
 Hook = Callable[[Sequence[Proposal]], Awaitable[None]]
 

@@ -20,7 +20,8 @@ from httpkit.sse.hub import Hub
 from projections.errors import ArgumentRefused, Behind, ProjectionError
 from projections.store import Argument, Queryable, Row
 from servicekit.errors import NotWritten
-from servicekit.readside.replica import ReadReplica, ReplicaTransaction
+from servicekit.readside.replica import ReadReplica
+from servicekit.readside.replica_tables import ReplicaTransaction
 
 _log = structlog.get_logger(__name__)
 

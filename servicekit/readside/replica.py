@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from math import inf
 from typing import Any, TypeAlias
 
 import structlog
@@ -20,15 +19,13 @@ from eventlog.jetstream.transport.connection import Connection
 from httpkit.ops.health import Check
 from httpkit.ops.metrics import NOT_KNOWN
 from httpkit.sse.hub import Hub
-from projections.errors import ArgumentRefused, Behind, MigrationError, ProjectionError, ProjectorStopped, StoreUnavailable
-from projections.migrations import check_tables
+from projections.errors import ArgumentRefused, Behind, ProjectorStopped, StoreUnavailable
 from projections.model import ReadModel
-from projections.store import Argument, Checkpoint, Reader, ReadTransaction, Row
-from projections.stores.databases import reader_at
 from servicekit.access.directory import ConnectedLog, TokenDirectory
 from servicekit.access.model import TokenModel
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
+from servicekit.readside.replica_tables import ReplicaTables, ReplicaTransaction
 from servicekit.serving.background import BackgroundWork, Start
 
 Broker: TypeAlias = Connection
@@ -39,8 +36,6 @@ _log = structlog.get_logger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 _AWAY = 1.0
 """Seconds between tries while the broker is away."""
-_SIZES_KEPT = 10.0
-"""Seconds for which the sizes of tables are known."""
 _SEARCHES = 2
 """Searches in the log at a time: each may read 20,000 commits."""
 _STALE = 0.5
@@ -57,7 +52,7 @@ class ReadReplica:
 
     `frames` makes frames of the log's commits. They arrive in `hub` when the tables have them. Another process fills the tables.
     Without a `connection` to the broker there are no events. `max_lag`: seconds for which the tables may be behind an event
-    before this is not ready. `statements` counts the statements to the database.
+    before this is not ready.
     """
 
     def __init__(
@@ -69,16 +64,11 @@ class ReadReplica:
         frames: Callable[[EventLog], CommitFrames],
         max_lag: float = 30.0,
     ) -> None:
-        self.statements = 0
         self.position = 0
-        self._url = url
+        self.tables = ReplicaTables(url, model)
         self._model = model
         self._max_lag = max_lag
         self._connection = connection
-        self._reader: Reader | None = None
-        self._sizes: Mapping[str, int] = {}
-        self._sized_at = -inf
-        self._opening = asyncio.Lock()
         self._searching = asyncio.Semaphore(_SEARCHES)
         self._waits_since: float | None = None
         self._damaged: LogDamaged | None = None
@@ -106,22 +96,21 @@ class ReadReplica:
             async with background.running(work):
                 yield
         finally:
-            await self._close()
+            await self.tables.close()
 
     def directory(self, tokens: TokenModel) -> TokenDirectory:
         """The tokens of the service that fills this read model."""
         connection, log = self._connection, self._event_log
         connected = None if connection is None or log is None else ConnectedLog(log, lambda: connection.connected)
-        return TokenDirectory(tokens, connected, self._opened)
+        return TokenDirectory(tokens, connected, self.tables.opened)
 
-    # The database
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[ReplicaTransaction]:
+    def transaction(self) -> AbstractAsyncContextManager[ReplicaTransaction]:
         """A read transaction on the database, opened when it is first asked for. Raises StoreUnavailable, StoreDamaged."""
-        reader = await self._opened()
-        async with reader.transaction() as reading:
-            yield ReplicaTransaction(reading, self)
+        return self.tables.transaction()
+
+    async def sizes(self) -> Mapping[str, int]:
+        """About how many rows each table has, or had some seconds ago. Raises StoreUnavailable, StoreDamaged."""
+        return await self.tables.sizes()
 
     async def wait_for(self, sequence: int, seconds: float) -> None:
         """Return when the tables have a sequence. Raises Behind after that time, NotWritten if the log does not have it.
@@ -131,7 +120,7 @@ class ReadReplica:
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + seconds, _FIRST_PAUSE
         while self.position < sequence:
-            reached = await self._reached()
+            reached = await self.tables.reached()
             if reached >= sequence:
                 break
             if pause == _FIRST_PAUSE and (end := await self._end()) is not None and sequence > end:
@@ -150,54 +139,6 @@ class ReadReplica:
         except EventLogError as error:
             _log.info("the end of the log is not known", stream=self._model.stream, reason=str(error))
             return None
-
-    def reached(self, checkpoints: Mapping[str, Checkpoint]) -> int:
-        """The sequence up to which tables with these checkpoints are complete."""
-        found = (checkpoints.get(projection.name) for projection in self._model.projections)
-        return min((0 if at is None else at.sequence for at in found), default=0)
-
-    async def sizes(self) -> Mapping[str, int]:
-        """About how many rows each table has, or had some seconds ago. Raises StoreUnavailable, StoreDamaged."""
-        now = asyncio.get_running_loop().time()
-        if now - self._sized_at > _SIZES_KEPT:
-            tables = [table.name for projection in self._model.projections for table in projection.tables]
-            self._sizes = await (await self._opened()).sizes(sorted(set(tables)))
-            self._sized_at = now
-        return self._sizes
-
-    async def _opened(self) -> Reader:
-        if self._reader is None:
-            async with self._opening:
-                if self._reader is None:
-                    self._reader = await self._open()
-        return self._reader
-
-    async def _open(self) -> Reader:
-        reader = reader_at(self._url)
-        await reader.open()
-        try:
-            await check_tables(reader, self._model)
-        except BaseException as error:
-            await reader.close()
-            if isinstance(error, MigrationError):
-                raise StoreUnavailable(f"the tables belong to another version of the program: {error}") from error
-            raise
-        return reader
-
-    async def _close(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            await reader.close()
-
-    async def _reached(self) -> int:
-        """Return the sequence up to which the tables are complete, or 0 if they cannot be read."""
-        try:
-            checkpoints = await (await self._opened()).checkpoints()
-        except ProjectionError as error:
-            _log.debug("read model cannot be read", read_model=self._model.name, reason=str(error))
-            await self._close()
-            return 0
-        return self.reached(checkpoints)
 
     async def search(self, aggregate: str | None = None, **wanted: Any) -> Page:
         """A page of events (`eventlog.history.search`). Raises StoreUnavailable, and ArgumentRefused for a wrong aggregate."""
@@ -246,12 +187,12 @@ class ReadReplica:
         began = opened = loop.time()
         pause = _FIRST_PAUSE
         while self.position < sequence:
-            self.position = await self._reached()
+            self.position = await self.tables.reached()
             if self.position >= sequence:
                 break
             self._waits_since = began
             if loop.time() - opened > _STALE:
-                await self._close()
+                await self.tables.close()
                 opened = loop.time()
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -262,17 +203,10 @@ class ReadReplica:
     def checks(self) -> dict[str, Check]:
         """Return the checks that have to pass before the process is ready."""
         name = self._model.name
-        checks: dict[str, Check] = {f"{name} database": self._check_database}
+        checks: dict[str, Check] = {f"{name} database": self.tables.check}
         if self._event_log is not None:
             checks[f"{name} events"] = self._check_events
         return checks
-
-    async def _check_database(self) -> None:
-        try:
-            await (await self._opened()).fetch_one("SELECT 1 AS one")
-        except StoreUnavailable:
-            await self._close()
-            raise
 
     async def _check_events(self) -> None:
         assert self.hub is not None
@@ -290,33 +224,7 @@ class ReadReplica:
     def figures(self, statements: CounterMetricFamily, behind: GaugeMetricFamily) -> None:
         """Add its figures to these metrics, which have the label `function`."""
         name = self._model.name
-        statements.add_metric([name], self.statements)
+        statements.add_metric([name], self.tables.statements)
         since = self._waits_since
         waited = NOT_KNOWN if self._event_log is None else 0.0 if since is None else asyncio.get_running_loop().time() - since
         behind.add_metric([name], waited)
-
-
-class ReplicaTransaction:
-    """A read transaction whose statements are counted. `sequence` is the position of the log that its tables show."""
-
-    def __init__(self, reading: ReadTransaction, replica: ReadReplica) -> None:
-        self._reading = reading
-        self._replica = replica
-        self.dialect = reading.dialect
-        self.checkpoints = reading.checkpoints
-        self.sequence = replica.reached(reading.checkpoints)
-
-    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """See `projections.store.Queryable.fetch`."""
-        self._replica.statements += 1
-        return await self._reading.fetch(sql, *arguments)
-
-    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """See `projections.store.Queryable.fetch_in_thread`."""
-        self._replica.statements += 1
-        return await self._reading.fetch_in_thread(sql, *arguments)
-
-    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
-        """See `projections.store.Queryable.fetch_one`."""
-        self._replica.statements += 1
-        return await self._reading.fetch_one(sql, *arguments)

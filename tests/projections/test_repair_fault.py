@@ -19,11 +19,11 @@ from eventlog.admin.copy_check import check_copy
 from eventlog.admin.repair.diagnosis import Witness
 from eventlog.admin.repair.repair import StreamRepair
 from eventlog.admin.scrub import LogScrubber
-from eventlog.commit import FOLLOWS
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
+from eventlog.support.wire import FOLLOWS
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector

@@ -26,7 +26,7 @@ class Link:
     is_closed = is_reconnecting = is_draining = False
     pending_data_size = 0
     max_payload = 1024**2
-    connected_url = None
+    address = "simulated"
     server_id = "simulated"
     heard = 0.0
 

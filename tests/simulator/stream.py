@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from eventlog.commit import GUARD
+from eventlog.support.wire import GUARD
 
 _GUARD = f"{GUARD}: ".encode()
 

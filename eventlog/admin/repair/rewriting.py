@@ -15,13 +15,13 @@ import attrs
 import msgspec
 
 from eventlog.admin.repair.diagnosis import Fault, records
-from eventlog.commit import GUARD, CommitBody, EventBody, StateBody
 from eventlog.errors import EventLogError
 from eventlog.jetstream.append import Ack
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 from eventlog.support.chain import TOMBSTONE, CommitLost, beginning, digest_of, fingerprints, rolled, text_of
+from eventlog.support.wire import GUARD, CommitBody, EventBody, StateBody
 
 _TOGETHER = 256
 _TIMEOUT = 30.0

@@ -12,11 +12,11 @@ import attrs
 
 from eventlog.admin.backup import BackupInvalid, described, restore
 from eventlog.admin.repair.diagnosis import Fault
-from eventlog.commit import has_guard
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import digest_of
+from eventlog.support.wire import has_guard
 
 STORE = 1 << 50
 """Bytes that a throw-away server may store: as many as the disk has."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import structlog
 from nats.aio.transport import TcpTransport
 
 from eventlog.jetstream.transport.raw_tap import TapClient
+
+log = structlog.get_logger(__name__)
 
 NO_HEADERS = b""
 _HEADER_LINE = b"NATS/1.0\r\n"
@@ -58,9 +61,25 @@ class NatsClient(TapClient):
         return str(self._server_info.get("server_id", ""))
 
     @property
+    def address(self) -> str:
+        """The server that it is connected to, without user and password; empty if there is none."""
+        url = self.connected_url
+        return url.netloc.rpartition("@")[2] if url else ""
+
+    @property
     def takes_frames(self) -> bool:
         """Whether it is connected, and its transport is open. nats-py learns about a closed transport later, when it reads."""
         return self.is_connected and not _closes(self._tcp())
+
+    async def discard(self, connecting: asyncio.Future[Any] | None = None) -> None:
+        """Close it, also if it may still be `connecting`.
+
+        One cancellation is not enough: `asyncio.wait_for` of Python 3.11, which nats-py uses, loses one that comes with a result.
+        """
+        while connecting is not None and not connecting.done():
+            connecting.cancel()
+            await asyncio.wait({connecting}, timeout=0.1)
+        await self.close()
 
     async def write(self, frames: Sequence[bytes]) -> None:
         """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait.
@@ -110,8 +129,20 @@ class NatsClient(TapClient):
         await super()._process_pong()
 
 
+def safe(callback: Callable[..., None]) -> Callable[..., Awaitable[None]]:
+    """A callback for nats-py, which stops working without a word if one raises."""
+
+    async def call(*args: Any) -> None:
+        try:
+            callback(*args)
+        except Exception:
+            log.exception("nats callback failed")
+
+    return call
+
+
 def _closes(transport: asyncio.WriteTransport | None) -> bool:
     return transport is not None and transport.is_closing()
 
 
-__all__ = ["NO_HEADERS", "NatsClient", "frame"]
+__all__ = ["NO_HEADERS", "NatsClient", "frame", "safe"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from ssl import SSLContext
@@ -19,7 +19,7 @@ import nats.errors
 import structlog
 
 from eventlog.errors import Unavailable
-from eventlog.jetstream.transport.client import NatsClient
+from eventlog.jetstream.transport.client import NatsClient, safe
 from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, ConnectionOptions
 from eventlog.jetstream.transport.reply_router import NatsReply, ReplyRouter
 from eventlog.support.ticks import tick
@@ -82,9 +82,8 @@ class Connection:
         A ping goes out every `ping_interval` seconds (2 on one machine, 5 to a cluster), two without an answer end the
         connection and it is opened again, for ever. Raises Unavailable.
         """
-        listed = servers.split(",") if isinstance(servers, str) else servers
         options = ConnectionOptions(
-            servers=tuple(server.strip() for server in listed),
+            servers=servers,
             name=name,
             ping_interval=ping_interval,
             credentials=credentials,
@@ -171,10 +170,10 @@ class Connection:
         client = NatsClient()
         inbox = ReplyRouter(client)
         callbacks: dict[str, Any] = {
-            "error_cb": self._safe(self._on_error),
-            "disconnected_cb": self._safe(lambda: self._on_disconnected(client)),
-            "reconnected_cb": self._safe(lambda: self._on_reconnected(client)),
-            "closed_cb": self._safe(lambda: self._on_closed(client)),
+            "error_cb": safe(self._on_error),
+            "disconnected_cb": safe(lambda: self._on_disconnected(client)),
+            "reconnected_cb": safe(lambda: self._on_reconnected(client)),
+            "closed_cb": safe(lambda: self._on_closed(client)),
         }
         connecting = self._start(_connected(client, inbox, self.options.for_nats() | callbacks))
         try:
@@ -204,7 +203,7 @@ class Connection:
 
     async def _discard(self, client: NatsClient, connecting: asyncio.Future[Any] | None = None) -> None:
         """Close a client; not with asyncio.timeout, since nats-py swallows being cancelled."""
-        await asyncio.wait({self._start(_end(client, connecting))}, timeout=_CLOSE_TIMEOUT)
+        await asyncio.wait({self._start(client.discard(connecting))}, timeout=_CLOSE_TIMEOUT)
 
     def _start(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
         async def run() -> Any:
@@ -221,17 +220,6 @@ class Connection:
         return task
 
     # Callbacks of nats-py
-
-    def _safe(self, callback: Callable[..., None]) -> Callable[..., Awaitable[None]]:
-        """A callback for nats-py, which stops working without a word if one raises."""
-
-        async def call(*args: Any) -> None:
-            try:
-                callback(*args)
-            except Exception:
-                log.exception("nats callback failed")
-
-        return call
 
     def _on_error(self, error: Exception) -> None:
         self.counters.errors += 1
@@ -253,7 +241,7 @@ class Connection:
             self._answered = time.monotonic()
             self._last_error = ""
             self._up.set()
-            log.info("nats reconnected", server=_address(client))
+            log.info("nats reconnected", server=client.address)
 
     def _on_closed(self, client: NatsClient) -> None:
         if client is self._client:
@@ -304,7 +292,7 @@ class Connection:
         self.generation += 1
         self.counters.replaced += 1
         self._last_error = ""
-        log.warning("nats client replaced", server=_address(self._client), generation=self.generation)
+        log.warning("nats client replaced", server=self._client.address, generation=self.generation)
         old.lose()
         closing = self._start(old.close())
         closing.add_done_callback(lambda _: log.debug("dead nats client closed"))
@@ -313,22 +301,6 @@ class Connection:
 async def _connected(client: NatsClient, inbox: ReplyRouter, how: dict[str, Any]) -> None:
     await client.connect(**how)
     await inbox.open()
-
-
-async def _end(client: NatsClient, connecting: asyncio.Future[Any] | None) -> None:
-    """Close a client that may still try to connect.
-
-    One cancellation is not enough: `asyncio.wait_for` of Python 3.11, which nats-py uses, loses one that comes with a result.
-    """
-    while connecting is not None and not connecting.done():
-        connecting.cancel()
-        await asyncio.wait({connecting}, timeout=0.1)
-    await client.close()
-
-
-def _address(client: NatsClient) -> str:
-    url = client.connected_url
-    return url.netloc.rpartition("@")[2] if url else ""
 
 
 __all__ = ["REQUEST_TIMEOUT", "Connection", "Counters"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
@@ -15,14 +16,20 @@ CHECK_EVERY = 5.0
 CHECK_TIMEOUT = 2.0
 
 
+def _listed(servers: str | Sequence[str]) -> Sequence[str]:
+    listed = servers.split(",") if isinstance(servers, str) else servers
+    return tuple(server.strip() for server in listed)
+
+
 @attrs.frozen(kw_only=True)
 class ConnectionOptions:
     """How to connect: names and addresses, intervals in seconds, and credentials.
 
-    `credentials` is a file as `nsc` writes it; user and password or a token are in the address (`nats://user:secret@host`).
+    `servers` are addresses: one, several, or several with commas between. `credentials` is a file as `nsc` writes it; user and
+    password or a token are in the address (`nats://user:secret@host`).
     """
 
-    servers: tuple[str, ...] = attrs.field(validator=attrs.validators.min_len(1))
+    servers: Sequence[str] = attrs.field(converter=_listed, validator=attrs.validators.min_len(1))
     name: str
     ping_interval: float = 2.0
     credentials: Path | None = None

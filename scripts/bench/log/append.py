@@ -36,8 +36,8 @@ from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream import group_commit
-from eventlog.jetstream.append import Message
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.message import Message
 from eventlog.jetstream.transport.connection import Connection
 
 STREAM, CATEGORY = "BENCH", "bench.stock"

@@ -46,8 +46,8 @@ class Pantry:
 
     async def statements(self, query: str) -> tuple[Any, int]:
         """The data, and how many statements it took."""
-        before = self.replica.statements
-        return await self.ask(query), self.replica.statements - before
+        before = self.replica.tables.statements
+        return await self.ask(query), self.replica.tables.statements - before
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -255,12 +255,12 @@ async def test_what_is_wrong_with_a_page_or_a_time_is_said(served: Pantry, query
 async def test_a_query_that_comes_to_too_many_objects_is_refused_before_it_is_run(
     served: Pantry, query: str, objects: int
 ) -> None:
-    before = served.replica.statements
+    before = served.replica.tables.statements
     result = await served.evaluator.evaluate(GraphQLRequest(query))
     assert result.outcome is QueryOutcome.OVER_LIMIT
     text = f"the query may come to {objects} objects, 10000 are the most: ask for smaller pages"
     assert result.document == {"errors": [{"message": text, "extensions": {"code": "OVER_LIMIT"}}]}
-    assert served.replica.statements == before
+    assert served.replica.tables.statements == before
 
 
 SIZED = "query($n: Int) { products(first: $n) { nodes { movements(first: 100) { nodes { id } } } } }"

@@ -38,7 +38,7 @@ async def answers(url: str) -> list[Any]:
         place = found[2]["data"]["movements"]["pageInfo"]["startCursor"]
         found.append((await evaluator.evaluate(GraphQLRequest(RESUMED, {"after": place, "before": place}))).document)
         assert [document for document in found if "errors" in document] == []
-        return [*found, looking.statements]
+        return [*found, looking.tables.statements]
 
 
 async def test_the_answers_are_the_same_on_postgres(tmp_path: Path, postgres_url: str) -> None:

@@ -15,9 +15,9 @@ import pytest_asyncio
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
 from eventlog.broker.requests import RequestServer
-from eventlog.commit import GUARD
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.wire import GUARD
 from gctd.domain import worker
 from gctd.readmodel import MODEL
 from projections.errors import ProjectionError

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from eventlog.commit import Appended, Proposal
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream import group_commit as group
-from eventlog.jetstream.append import Ack, Message
+from eventlog.jetstream.append import Ack
 from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.message import Message
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.testing.conformance import deposit, in_row, stored
 from tests.support.log.event_stream import event_stream

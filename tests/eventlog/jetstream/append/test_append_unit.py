@@ -11,8 +11,9 @@ import pytest
 
 from eventlog.commit import Appended, Context, NewEvent
 from eventlog.errors import OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.append import Ack, AppendRefused, encode, persist, refusal
+from eventlog.jetstream.append import Ack, AppendRefused, persist, refusal
 from eventlog.jetstream.batch import sequences
+from eventlog.jetstream.message import encode
 from eventlog.jetstream.message_reader import BrokerError
 from eventlog.jetstream.transport.client import frame
 from eventlog.jetstream.transport.connection import Connection
