@@ -49,5 +49,5 @@ def _run(tmp_path: Path, test: str, *arguments: str) -> subprocess.CompletedProc
     # Each plugin of an installed package is loaded in each process, and takes seconds of a busy machine.
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(
-        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=240
     )
