@@ -22,7 +22,6 @@ import structlog
 
 from eventlog.admin.fold_check import Fold, contradiction
 from eventlog.admin.scrub_state import Damage, ScrubMemory, ScrubPass, ScrubState
-from eventlog.commit import Commit
 from eventlog.errors import EventLogError, UndecodableCommit
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.port import Head
@@ -262,7 +261,7 @@ class LogScrubber:
         return [stored for stored in await self._reader.several(request) if stored.seq <= at.until]
 
     async def _problem(self, stored: StoredMessage, *, share: float) -> str | None:
-        commit = self._commit(stored)
+        commit = stored.commit(self._registry)
         is_chosen = crc32(stored.subject.encode(), self._chosen_by) < share * 2**32
         fold = self._folds.get(commit.category) if is_chosen else None
         before = self._seen.pop(stored.subject, None)
@@ -284,13 +283,10 @@ class LogScrubber:
             return "it does not follow the commit before it of its aggregate"
         if fold is None:
             return None
-        earlier = self._commit(before.stored) if guard and before is not None and before.stored is not None else None
+        earlier = before.stored.commit(self._registry) if guard and before is not None and before.stored is not None else None
         return contradiction(commit, earlier, fold) or None
 
     async def _look_up(self, sequence: int) -> _LastRecord | None:
         """A record as the leader has it; None if it has none."""
         stored = await self._reader.leader({"seq": sequence})
         return None if stored is None else _LastRecord(stored.seq, digest_of(stored.subject, stored.data), stored)
-
-    def _commit(self, stored: StoredMessage) -> Commit:
-        return Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)

@@ -25,7 +25,7 @@ from eventlog.commit import Appended
 from eventlog.errors import LogDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream.append import Appender, given_up, refusal
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches, sequences
-from eventlog.jetstream.message import Message, make_digests
+from eventlog.jetstream.message import Message, digest_soon
 
 log = structlog.get_logger(__name__)
 
@@ -156,7 +156,7 @@ class GroupCommit:
             if (appended := waiting.result.result()) is not None:
                 return appended
             sent = waiting.sent
-        asyncio.get_running_loop().call_soon(make_digests, messages)
+        digest_soon(messages)
         return await self._batches.append(messages, end, sent=sent)
 
     async def _append_alone(self, message: Message, end: float, *, unknown: bool) -> Appended:
@@ -164,7 +164,7 @@ class GroupCommit:
         if self._alone < _FEWEST:
             self._answered, self._since = 0, began
         self._alone += 1
-        asyncio.get_running_loop().call_soon(make_digests, (message,))  # when it has been sent
+        digest_soon((message,))
         try:
             appended = await self._appends.append(message, end, unknown=unknown)
         finally:
@@ -280,7 +280,7 @@ class GroupCommit:
                 if not waiting.result.done():  # its caller may have an error by now, or be gone
                     waiting.sent = True
                     sent.extend(waiting.messages)
-            asyncio.get_running_loop().call_soon(make_digests, sent)  # when they have been sent
+            digest_soon(sent)
             return sent
 
         ack = await self._batches.send(sending, _TRY_TIMEOUT)

@@ -119,7 +119,7 @@ class LogReader:
                 if stored.seq > newest.sequence:
                     return
                 after = stored.seq
-                yield Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
+                yield stored.commit(self._registry)
 
     async def _some(self, request: dict[str, Any]) -> Sequence[StoredMessage]:
         """Messages that are known to be there."""
@@ -146,12 +146,12 @@ class LogReader:
             if len(found) < len(subjects):
                 missing = set(subjects) - {stored.subject for stored in found}
                 raise Unavailable(f"the last commit of {min(missing)} cannot be read")
-            yield [Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs) for stored in found]
+            yield [stored.commit(self._registry) for stored in found]
 
     def _commit(self, stored: StoredMessage | None) -> Commit | None:
         if stored is None:
             return None
-        commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
+        commit = stored.commit(self._registry)
         self._fence.read(commit)
         return commit
 

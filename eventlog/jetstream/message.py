@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -41,13 +42,19 @@ class Message:
     def digest(self) -> str:
         """The digest of the commit as it is stored."""
         if not self._digest:
-            make_digests([self])
+            _make_digests((self,))
         return self._digest
 
 
-def make_digests(messages: Sequence[Message]) -> None:
-    """Make the digests of messages, so that they are there when the broker has answered: of many at once in less time."""
-    for message, digest in zip(messages, links(fingerprints(messages)), strict=True):
+def digest_soon(messages: Sequence[Message]) -> None:
+    """Make the digests of messages in the next turn of the event loop: this one sends them, and the broker needs longer."""
+    asyncio.get_running_loop().call_soon(_make_digests, messages)
+
+
+def _make_digests(messages: Sequence[Message]) -> None:
+    """Make the missing digests of messages: of many at once in less time."""
+    missing = [message for message in messages if not message._digest]  # noqa: SLF001 - a part of the class
+    for message, digest in zip(missing, links(fingerprints(missing)), strict=True):
         message._digest = digest.decode()  # noqa: SLF001 - a part of the class
 
 
@@ -81,4 +88,4 @@ def _value(text: str) -> str:
     return text
 
 
-__all__ = ["Message", "encode", "make_digests"]
+__all__ = ["Message", "digest_soon", "encode"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from eventlog.commit import Commit, CommitDecoder
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import NO_MESSAGE
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
@@ -35,6 +36,10 @@ class StoredMessage(msgspec.Struct):
     data: bytes = b""
     hdrs: bytes | None = None
     time: str = ""
+
+    def commit(self, registry: CommitDecoder) -> Commit:
+        """The commit that it is, to be decoded by a registry."""
+        return Commit(self.seq, self.subject, self.data, registry, self.hdrs)
 
     @property
     def at(self) -> datetime:

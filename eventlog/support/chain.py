@@ -85,7 +85,7 @@ def digest_of(subject: str, data: bytes) -> str:
 
 def link(subject: str, data: bytes) -> str:
     """The digest of one commit, 22 characters: the next commit of the aggregate carries it as `prev`."""
-    return urlsafe_b64encode(_fingerprint(subject, data)[:LINK_BYTES]).rstrip(b"=").decode()
+    return text_of(_fingerprint(subject, data)[:LINK_BYTES])
 
 
 def _fingerprint(subject: str, data: bytes) -> bytes:
@@ -129,7 +129,7 @@ def rolled(digest: bytes, made: Sequence[bytes]) -> bytes:
 
 
 def text_of(digest: bytes) -> str:
-    """A running digest as it is stored: base64 without padding, 43 to 342 characters."""
+    """A digest as it is stored: base64 without padding. A running digest has 43 to 342 characters."""
     return urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 

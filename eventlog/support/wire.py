@@ -13,6 +13,7 @@ FOLLOWS = "Commit-Follows"
 
 This place is its guard: no other commit can be between them. The server takes no other guard there, as it knows no sequence yet.
 """
+_EVENT = {"type": "t", "version": "v", "data": "d", "sealed": "p"}
 _GUARD, _FOLLOWS = (f"\r\n{name}:".encode() for name in (GUARD, FOLLOWS))
 
 
@@ -23,14 +24,12 @@ def has_guard(headers: bytes | None) -> bool:
 
 def guard_at(sequence: int, headers: bytes | None) -> int | None:
     """The guard of the message at a sequence: the sequence that the aggregate had before, 0 for none; None: no guard."""
-    _, found, rest = (headers or b"").partition(_GUARD)
-    if not found and has_guard(headers):
+    headers = headers or b""
+    _, found, rest = headers.partition(_GUARD)
+    if not found and _FOLLOWS in headers:
         return sequence - 1
     text = rest.partition(b"\r\n")[0].strip()
     return int(text) if found and text.isdigit() else None
-
-
-_EVENT = {"type": "t", "version": "v", "data": "d", "sealed": "p"}
 
 
 class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename=_EVENT):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from eventlog.support.chain import comparable
 from projections.errors import StoreDamaged
 from projections.model import Change, Put, Table
 from projections.store import Checkpoint, CheckpointOutcome, Mark, Step
@@ -40,6 +41,11 @@ def with_proven(steps: Iterable[Step], marks: Sequence[Mark]) -> Sequence[Mark]:
         if step.after.record is not None and (marks or step.before is None or step.before.record is None)
     ]
     return [*marks, *found]
+
+
+def comparable_marks(rows: Iterable[Sequence[Any]]) -> Sequence[Mark]:
+    """The marks in rows of the table, without those whose digest a former program has made."""
+    return [mark for mark in (Mark(*row) for row in rows) if comparable(mark.digest) is not None]
 
 
 def lost_proof(checkpoint: Checkpoint) -> StoreDamaged:

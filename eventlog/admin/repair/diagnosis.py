@@ -107,7 +107,7 @@ class Diagnosis:
         self.faults = dict(sorted(self.faults.items()))
 
     def _take(self, stored: StoredMessage) -> None:
-        commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
+        commit = stored.commit(self._registry)
         self._count[commit.subject] = self._count.get(commit.subject, 0) + 1
         guard = commit.guard
         if guard is None:

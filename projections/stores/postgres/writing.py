@@ -10,9 +10,8 @@ from typing import Any
 import attrs
 import msgspec
 
-from eventlog.support.chain import comparable
 from projections.model import Table
-from projections.projector.batch import Rows, lost_proof, proven
+from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
 from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
 from projections.stores.postgres.connection import quoted, without_nul
 from projections.stores.postgres.lease import fenced, renewal
@@ -117,7 +116,7 @@ async def read_marks(connection: Any, stream: str, above: int) -> Sequence[Mark]
     if not await has_table(connection, MARKS):
         return []
     sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence"  # noqa: S608 - a constant
-    return [mark for row in await connection.fetch(sql, stream, above) if comparable((mark := Mark(*row)).digest)]
+    return comparable_marks(await connection.fetch(sql, stream, above))
 
 
 async def read_scrubs(connection: Any, stream: str) -> str | None:

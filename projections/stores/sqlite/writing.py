@@ -11,9 +11,8 @@ from typing import Any
 
 import attrs
 
-from eventlog.support.chain import comparable
 from projections.model import Table, timestamp_text
-from projections.projector.batch import Rows, lost_proof, proven
+from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
 from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
 from projections.stores.sqlite.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, quoted, read_columns
 
@@ -112,7 +111,7 @@ def read_marks(connection: sqlite3.Connection, stream: str, above: int) -> Seque
     if not read_columns(connection, MARKS):
         return []
     sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = ? AND sequence > ? ORDER BY sequence"  # noqa: S608 - a constant
-    return [mark for row in connection.execute(sql, (stream, above)).fetchall() if comparable((mark := Mark(*row)).digest)]
+    return comparable_marks(connection.execute(sql, (stream, above)).fetchall())
 
 
 def write_marks(connection: sqlite3.Connection, marks: Sequence[Mark]) -> None:

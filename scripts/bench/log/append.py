@@ -85,7 +85,7 @@ def proposals(count: int, *, chained: bool = True) -> list[Proposal]:
 @contextmanager
 def without_chain() -> Iterator[None]:
     """No digest is made of appends during the block."""
-    with patch.object(Message, "digest", None), patch.object(group_commit, "make_digests", len):
+    with patch.object(Message, "digest", None), patch.object(group_commit, "digest_soon", len):
         yield
 
 
