@@ -12,7 +12,8 @@ from typing import Any, cast
 import attrs
 
 from eventlog.embedded.access import BrokerAccess, BrokerUser
-from eventlog.embedded.nats import EmbeddedServer, ServerFailed
+from eventlog.embedded.binary import ServerFailed
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from httpkit.server.serving import ListenAddress
 from pantry.serve import serve

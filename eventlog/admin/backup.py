@@ -218,17 +218,3 @@ def _parts(file: Path) -> Iterator[bytes]:
     with file.open("rb") as content:
         while part := content.read(CHUNK):
             yield part
-
-
-__all__ = [
-    "BackupInvalid",
-    "Check",
-    "StreamCopy",
-    "StreamNotThere",
-    "StreamThere",
-    "back_up",
-    "check_free",
-    "copies",
-    "described",
-    "restore",
-]

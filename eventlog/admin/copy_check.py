@@ -116,6 +116,3 @@ class _Reading:
                 "nats-server before a copy is made with --unverified: it may cut the stream there"
             )
         return text_of(self._digest)
-
-
-__all__ = ["CopyDamaged", "check_copy"]

@@ -48,6 +48,3 @@ def _difference(folded: Any, stored: Any) -> str:
     names = [name for name in theirs if ours.get(name) != theirs[name]] if isinstance(ours, dict) else []
     says = "; ".join(f"its events give {name} {ours.get(name)!r}, its state says {theirs[name]!r}" for name in names)
     return says or "its state is not what its events give"  # prose: allow is-no
-
-
-__all__ = ["Fold", "contradiction"]

@@ -286,6 +286,3 @@ def _harmless(stream: Stream, field: str, wanted: Any, found: Mapping[str, Any])
 def _wider(wanted: int, found: int | None) -> bool:
     """Return whether a limit is at least as wide as another one. Below 1 there is no limit."""
     return wanted < 1 or (found is not None and 0 < found <= wanted)
-
-
-__all__ = ["PATIENCE", "Action", "Drift", "apply", "incarnation_of", "plan"]

@@ -198,6 +198,3 @@ class MemoryBlobs:
 async def _reference(data: bytes) -> BlobRef:
     """As BlobRef.of, in a thread: a large body takes hundreds of milliseconds."""
     return await asyncio.to_thread(BlobRef.of, data)
-
-
-__all__ = ["MOST", "BlobRef", "BlobStore", "Blobs", "MemoryBlobs", "Removed"]

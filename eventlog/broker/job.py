@@ -121,6 +121,3 @@ async def _settle(jobs: Sequence[Job], how: bytes) -> None:
                     raise
 
     await persist(connection, say, SETTLE_TIMEOUT)
-
-
-__all__ = ["SETTLE_TIMEOUT", "Job", "acknowledge"]

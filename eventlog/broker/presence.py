@@ -71,6 +71,3 @@ class Presence:
         if not _ID.fullmatch(id_):
             raise ValueError(f"{id_!r} cannot name who is present: only A-Z a-z 0-9 _ = - and single dots between")
         return self._prefix + id_
-
-
-__all__ = ["MOST_PRESENT", "Presence", "PresenceEntry"]

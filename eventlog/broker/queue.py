@@ -273,6 +273,3 @@ class WorkQueue:
         *_, kind, id_ = message.subject.split(".")
         delivered, sequence = delivery_of(message.reply)
         return Job(kind, id_, message.data, delivered, sequence, ack_wait, self._connection, message.reply, self._stream)
-
-
-__all__ = ["Depth", "Job", "JobState", "WorkQueue"]

@@ -112,6 +112,3 @@ async def ask(connection: Connection, subject: str, request: bytes) -> bytes:
             raise OutcomeUnknown(f"who was asked ({subject}) is not heard of any more") from error
         raise Unavailable(f"no process took the request ({subject})") from error
     raise AssertionError("replies end with an error only")
-
-
-__all__ = ["RequestServer", "Taken", "ask"]

@@ -87,6 +87,3 @@ def _chunk(stored: StoredMessage) -> TextChunk:
     if not offset.isdigit():
         raise Unavailable(f"sequence {stored.seq} is not a chunk of a text")
     return TextChunk(stored.seq, int(offset), data)
-
-
-__all__ = ["TextChunk", "TextStreams"]

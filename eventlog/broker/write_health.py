@@ -268,6 +268,3 @@ def _code_of(error: BaseException | None) -> int | None:
             return error.code
         error = error.__cause__
     return None
-
-
-__all__ = ["WARN_AT", "Look", "Room", "WriteHealth", "WriteState", "Writes"]

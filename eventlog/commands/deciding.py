@@ -74,6 +74,3 @@ def _again(answer: Answer) -> Answer:
     if isinstance(answer, Decided):
         return answer._replace(replayed=True)
     return answer if isinstance(answer, Exception) else attrs.evolve(answer, replayed=True)
-
-
-__all__ = ["decide_in_order"]

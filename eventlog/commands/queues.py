@@ -46,6 +46,3 @@ class AggregateQueues:
         queue.users -= 1
         if not queue.users:
             del self._queues[aggregate]
-
-
-__all__ = ["AggregateQueue", "AggregateQueues"]

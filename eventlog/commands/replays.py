@@ -99,6 +99,3 @@ class Replays:
         if commit is None:
             raise Unavailable(f"sequence {sequence} cannot be read now")
         return commit
-
-
-__all__ = ["Replays"]

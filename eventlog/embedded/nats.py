@@ -23,10 +23,10 @@ import nats.errors
 import structlog
 
 from eventlog.embedded.access import BrokerAccess, write_private
-from eventlog.embedded.binary import BINARY_VARIABLE, ServerFailed, find_binary
+from eventlog.embedded.binary import ServerFailed, find_binary
 from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.child import ChildServer
-from eventlog.embedded.data_lock import DataDirectoryInUse, DataLock
+from eventlog.embedded.data_lock import DataLock
 from eventlog.embedded.ports import free_port
 
 log = structlog.get_logger(__name__)
@@ -258,15 +258,3 @@ async def _leader_elected(client: nats.aio.client.Client) -> None:
 
 async def _quiet(_: Exception) -> None:
     """nats-py prints a traceback otherwise; errors here are raised."""
-
-
-__all__ = [
-    "BINARY_VARIABLE",
-    "MAX_PAYLOAD",
-    "OLDEST_VERSION",
-    "DataDirectoryInUse",
-    "EmbeddedServer",
-    "Membership",
-    "ServerFailed",
-    "find_binary",
-]

@@ -51,6 +51,3 @@ def obstacle(port: int) -> str | None:
 def next_free_port(first: int) -> int:
     """Return the first port of 127.0.0.1 from `first` on that can be listened on; any free one if the next hundred cannot."""
     return next((port for port in range(first, first + 100) if obstacle(port) is None), 0) or free_port()
-
-
-__all__ = ["free_port", "free_ports", "next_free_port", "obstacle"]

@@ -132,24 +132,3 @@ def delivery_of(reply: str) -> tuple[int, int]:
     tokens = reply.split(".")
     at = 4 if len(tokens) == PLAIN_ACK_TOKENS else 6
     return int(tokens[at]), int(tokens[at + 1])
-
-
-__all__ = [
-    "CONSUMER_EXISTS",
-    "CONSUMER_MISSING",
-    "NAME_IN_USE",
-    "NO_MESSAGE",
-    "PLAIN_ACK_TOKENS",
-    "PREFIX",
-    "STORAGE_EXCEEDED",
-    "STREAM_MISSING",
-    "WRONG_LAST_SEQUENCE",
-    "Full",
-    "Refused",
-    "answer_of",
-    "ask",
-    "call",
-    "delivery_of",
-    "persist",
-    "subjects_of",
-]

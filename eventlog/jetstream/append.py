@@ -249,6 +249,3 @@ def _meaning(error: BrokerError) -> Exception:
     if full or error.code < HTTPStatus.TOO_MANY_REQUESTS:
         return AppendRefused(str(error))
     return Unavailable(str(error))  # no leader, no quorum, over a limit
-
-
-__all__ = ["Ack", "AppendRefused", "Appender", "ReadBack", "given_up", "persist", "refusal"]

@@ -164,6 +164,3 @@ def sequences(ack: Ack, count: int) -> Sequence[Appended]:
         raise OutcomeUnknown(f"NATS acknowledged {ack.count} messages of {count}")
     first = ack.seq - count + 1
     return [Appended(first + index) for index in range(count)]
-
-
-__all__ = ["MOST_BYTES", "MOST_MESSAGES", "Batches", "sequences"]

@@ -180,6 +180,3 @@ class _Request:
                 else:
                     waiter.set_exception(outcome)
         self._takes.ended(self)
-
-
-__all__ = ["Delivery", "Fetcher", "Interrupted"]

@@ -242,6 +242,3 @@ class _Reader:
                 raise SequenceGap(expected, found) from error
             raise
         self.suspect = None
-
-
-__all__ = ["follow"]

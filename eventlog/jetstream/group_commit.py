@@ -293,6 +293,3 @@ class GroupCommit:
         self.pace.saw_batch(len(sent), perf_counter() - began)
         self._answered, self._since = 0, perf_counter()
         return [list(islice(appended, len(waiting.messages))) if waiting.sent else None for waiting in taken]
-
-
-__all__ = ["CostEstimate", "GroupCommit"]

@@ -114,6 +114,3 @@ class JetStreamKeyring:
 def _key(stored: StoredMessage) -> Key:
     entry = msgspec.json.decode(stored.data, type=_Entry)
     return Key(entry.id, entry.secret, stored.seq)
-
-
-__all__ = ["JetStreamKeyring"]

@@ -125,6 +125,3 @@ class JetStreamLog(LogReader):
                 name = f"{spans.SEND} {self._stream}"
                 about = spans.message(spans.SEND, self._stream, message_id=proposal.commit.id)
                 spans.record(name, parent.child(), spans.SpanKind.PRODUCER, began, parent=parent, attributes=about)
-
-
-__all__ = ["JetStreamLog"]

@@ -213,6 +213,3 @@ class LogReader:
                     raise
             await asyncio.sleep(_PAUSE)
             await self._connection.up(end - loop.time())
-
-
-__all__ = ["LogReader"]

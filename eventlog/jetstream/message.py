@@ -86,6 +86,3 @@ def _value(text: str) -> str:
     if not (text and text.isascii() and text.isprintable() and text == text.strip()):
         raise ValueError(f"not fit for a header: {text!r}")
     return text
-
-
-__all__ = ["Message", "digest_soon", "encode"]

@@ -98,6 +98,3 @@ class MessageReader:
         if reply.status == _NOT_FOUND:
             return None
         raise Unavailable(f"the stream {self._stream} cannot be read: {reply.description}")
-
-
-__all__ = ["BrokerError", "MessageReader", "StoredMessage"]

@@ -287,6 +287,3 @@ def _stored(message: StoredMessage) -> StoredObject:
 
 def _split(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
-
-
-__all__ = ["Description", "ObjectBucket", "StoredObject"]

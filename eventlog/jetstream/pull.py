@@ -290,6 +290,3 @@ class Pull:
             if self._client.takes_frames:
                 subject = f"{PREFIX}CONSUMER.DELETE.{self._stream}.{self._name}"
                 await self._client.write([frame(subject, "", NO_HEADERS, b"")])
-
-
-__all__ = ["ConsumerLost", "Hole", "Pull"]

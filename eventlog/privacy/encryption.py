@@ -220,6 +220,3 @@ def _with(event: RecordedEvent, opened: Mapping[str, str] | str, registry: Regis
         )
     values: dict[str, Any] = dict.fromkeys(fields.names, opened) if isinstance(opened, str) else dict(opened)
     return msgspec.structs.replace(event, data=attrs.evolve(event.data, **values))
-
-
-__all__ = ["KEY_BYTES", "Ciphertext", "Key", "Keyring", "PersonalDataCipher", "revealed"]

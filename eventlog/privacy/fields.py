@@ -71,6 +71,3 @@ def person_of(fields: PersonalFields | None, event: Any) -> str:
 def plain_name(name: str) -> str:
     """A person's name as it is compared: without case, width and superfluous spaces (NFKC). One person, one key."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split()) if name else ""
-
-
-__all__ = ["ERASED", "SEALED", "PersonalFields", "person_of", "personal", "personal_fields", "plain_name"]

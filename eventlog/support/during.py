@@ -21,6 +21,3 @@ async def during(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
         await asyncio.wait({task})
     if not task.cancelled():
         task.result()
-
-
-__all__ = ["during"]

@@ -199,6 +199,3 @@ class _Search(Generic[S]):
 
 def _order(path: Iterable[_Frame[S]]) -> list[Operation]:
     return [frame.by for frame in path if frame.by is not None]
-
-
-__all__ = ["MOST_SITUATIONS", "UNANSWERED", "Operation", "SequentialModel", "Verdict", "broken", "judge"]

@@ -115,6 +115,3 @@ def _difference(command: object, *, expected: Sequence[object], decided: Sequenc
         wanted, found = (events[index] if index < len(events) else "nothing" for events in (expected, decided))
         lines += [f"  {found}"] if wanted == found else [f"- {wanted}", f"+ {found}"]
     return "\n".join(lines)
-
-
-__all__ = ["Given", "When", "given"]

@@ -192,6 +192,3 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
 
     async def shutdown_asyncgens(self) -> None:
         """There is nothing to shut down."""
-
-
-__all__ = ["OUTSIDE", "Deadlock", "VirtualTimeLoop", "current_process"]

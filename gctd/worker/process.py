@@ -11,8 +11,9 @@ import attrs
 import structlog
 
 from eventlog import Context, EventLog, EventLogError
+from eventlog.broker.job import Job
 from eventlog.broker.presence import Presence
-from eventlog.broker.queue import Job, WorkQueue
+from eventlog.broker.queue import WorkQueue
 from eventlog.commands import Commands
 from eventlog.support.during import during
 from eventlog.support.ticks import until_tick

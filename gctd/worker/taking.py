@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from eventlog.broker.queue import Job, WorkQueue
+from eventlog.broker.job import Job
+from eventlog.broker.queue import WorkQueue
 
 
 async def next_job(queues: Sequence[WorkQueue], seconds: float, held: asyncio.Event) -> Job | None:

@@ -53,6 +53,3 @@ class AppliedReports:
             self._reported = commits[-1].sequence
             if self._on_applied is not None:
                 self._on_applied(new)
-
-
-__all__ = ["AppliedReports", "OnApplied"]

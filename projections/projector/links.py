@@ -90,6 +90,3 @@ def _prev_of(commit: Commit) -> bytes | None:
         return None if commit.prev is None else commit.prev.encode()
     except UndecodableCommit:
         return None
-
-
-__all__ = ["KEPT", "AggregateLinks", "LinkCheck", "follows"]

@@ -81,6 +81,3 @@ class LogReader:
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
                 self.end_seen = head.last
-
-
-__all__ = ["LogReader"]

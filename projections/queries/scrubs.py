@@ -38,6 +38,3 @@ class KeptScrubs:
             await self._store.keep_scrubs(self._stream, msgspec.json.encode(state).decode())
         except ProjectionError as error:
             raise Unavailable(str(error)) from error
-
-
-__all__ = ["KeptScrubs"]

@@ -127,6 +127,3 @@ def raise_if_failing(writes: Writes) -> None:
     if writes.fail:
         number = f" ({writes.state} {writes.code})" if writes.code else f" ({writes.state})"
         raise Unavailable(f"{writes.reason}{number}, for {writes.since:.0f} s")
-
-
-__all__ = ["EVERY", "BrokerWatch", "raise_if_failing"]

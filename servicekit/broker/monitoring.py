@@ -168,6 +168,3 @@ async def look_at_all(urls: Sequence[str]) -> Sequence[BrokerState | NotSeen]:
             return error
 
     return await asyncio.gather(*map(one, urls))
-
-
-__all__ = ["BrokerState", "NotSeen", "addresses", "disk_room", "explained", "look_at", "look_at_all"]

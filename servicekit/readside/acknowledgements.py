@@ -50,6 +50,3 @@ class Acknowledgements:
         except (Behind, ProjectorStopped) as reason:
             self._missed = owed
             _log.warning("reads are answered before the tables have what was acknowledged", sequence=owed, reason=str(reason))
-
-
-__all__ = ["AHEAD", "Acknowledgements"]

@@ -87,6 +87,3 @@ async def _once(name: str, start: Start) -> None:
         await start()
     except Exception as error:  # noqa: BLE001 - as above
         _log.error("part ended", part=name, exc_info=error)
-
-
-__all__ = ["BackgroundWork", "Start"]

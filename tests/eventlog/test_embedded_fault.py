@@ -15,7 +15,9 @@ import nats.errors
 import psutil
 import pytest
 
-from eventlog.embedded.nats import DataDirectoryInUse, EmbeddedServer, ServerFailed
+from eventlog.embedded.binary import ServerFailed
+from eventlog.embedded.data_lock import DataDirectoryInUse
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from tests.support.log.damage import flip
 from tests.support.log.nats import plain_client

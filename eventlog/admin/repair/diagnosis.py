@@ -215,6 +215,3 @@ async def _counts(connection: Connection, stream: str) -> dict[str, int]:
         counts |= page
         if len(page) < _SUBJECTS:
             return counts
-
-
-__all__ = ["CHANGED", "MISSING", "STRAY", "UNREADABLE", "Diagnosis", "Fault", "Witness", "each_leads", "records"]

@@ -19,6 +19,3 @@ def is_repaired(incarnation: str, before: str) -> bool:
     origin, _, number = incarnation.partition(_MARK)
     earlier, _, earlier_number = before.partition(_MARK)
     return origin == earlier and int(number or 0) > int(earlier_number or 0)
-
-
-__all__ = ["after_repair", "is_repaired"]

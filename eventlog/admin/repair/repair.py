@@ -255,6 +255,3 @@ class StreamRepair:
         except EventLogError:
             log.warning("the repaired stream is not restored yet", command=f"projections streams restore {file.parent}")
             raise
-
-
-__all__ = ["DAMAGED", "REPAIRED", "Remedy", "Repair", "RepairRefused", "StreamRepair", "repairs"]

@@ -153,6 +153,3 @@ class Rewriting:
         )
         assert data.startswith(TOMBSTONE)
         return Record(fault.sequence, subject, data, f"{GUARD}: {0 if before is None else before.seq}\r\n".encode())
-
-
-__all__ = ["DUPLICATES", "Operator", "RewriteFailed", "Rewriting"]

@@ -110,6 +110,3 @@ async def backup_source(directory: Path, connection: Connection, stream: str, in
             if found is not None and found != incarnation:
                 raise BackupInvalid(f"{file} is of another incarnation of {stream} ({found}): its commits are of another log")
             yield Backup(f"backup {directory}", copied.last, MessageReader(own, stream), MessageReader(connection, stream))
-
-
-__all__ = ["STORE", "Backup", "Replicas", "Source", "backup_source", "fits"]

@@ -143,6 +143,3 @@ def safe(callback: Callable[..., None]) -> Callable[..., Awaitable[None]]:
 
 def _closes(transport: asyncio.WriteTransport | None) -> bool:
     return transport is not None and transport.is_closing()
-
-
-__all__ = ["NO_HEADERS", "NatsClient", "frame", "safe"]

@@ -301,6 +301,3 @@ class Connection:
 async def _connected(client: NatsClient, inbox: ReplyRouter, how: dict[str, Any]) -> None:
     await client.connect(**how)
     await inbox.open()
-
-
-__all__ = ["REQUEST_TIMEOUT", "Connection", "Counters"]

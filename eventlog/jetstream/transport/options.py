@@ -64,6 +64,3 @@ class ConnectionOptions:
 
 def _without_secret(server: str) -> str:
     return urlsplit(server).netloc.rpartition("@")[2] or server.rpartition("@")[2]
-
-
-__all__ = ["CHECK_EVERY", "CHECK_TIMEOUT", "ConnectionOptions"]

@@ -135,6 +135,3 @@ def _hand_over(taker: Taker, subject: bytes, reply: bytes, data: bytes, headers:
 
 async def _not_called(_: Msg) -> None:
     """nats-py wants a callback; `TapClient._process_msg` is before it."""
-
-
-__all__ = ["Taker", "TapClient"]

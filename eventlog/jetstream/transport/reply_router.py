@@ -199,6 +199,3 @@ def _expire(result: asyncio.Future[T], timeout: float) -> None:
 
 def _silence(timeout: float) -> Silence:
     return Silence(f"NATS did not answer within {timeout:g} s")
-
-
-__all__ = ["ASK_AGAIN", "MOST_PENDING", "NatsReply", "ReplyRouter"]

@@ -8,7 +8,8 @@ import shutil
 import signal
 from collections.abc import Sequence
 
-from eventlog.embedded.nats import EmbeddedServer, ServerFailed
+from eventlog.embedded.binary import ServerFailed
+from eventlog.embedded.nats import EmbeddedServer
 from projections.stores.postgres.server import PostgresFailed, PostgresServer
 from servicekit.broker.monitoring import look_at
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from eventlog.admin import reconcile
 from eventlog.embedded.access import CredentialsDamaged, write_private
-from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
+from eventlog.embedded.binary import ServerFailed
+from eventlog.embedded.data_lock import DataDirectoryInUse
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.ticks import until_tick
 from gctd.cli.up.children import ChildProcess, StartFailed, Supervised, describe

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from eventlog import AggregateId, EventLog
-from eventlog.broker.queue import Job
+from eventlog.broker.job import Job
 
 T = TypeVar("T")
 

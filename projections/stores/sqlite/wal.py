@@ -67,9 +67,6 @@ def warn(file: Path, error: Exception) -> None:
     log.warning("the write-ahead log cannot be copied", database=str(file), reason=str(error))
 
 
-__all__ = ["LogCopier", "copy_log", "warn"]
-
-
 def copied_all(writer: sqlite3.Connection) -> bool:
     """Copy all of the write-ahead log, unless there are readers or the disk is full. Return whether it is copied."""
     try:

@@ -6,7 +6,8 @@ from typing import Any
 
 from eventlog.admin.declarations import Declarations, load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.queue import Job, WorkQueue
+from eventlog.broker.job import Job
+from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 

@@ -8,7 +8,8 @@ import time
 from collections import Counter
 
 from eventlog.admin.reconcile import apply
-from eventlog.broker.queue import Job, WorkQueue
+from eventlog.broker.job import Job
+from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from tests.eventlog.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on

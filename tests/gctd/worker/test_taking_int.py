@@ -9,7 +9,8 @@ import pytest_asyncio
 
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.queue import Job, WorkQueue
+from eventlog.broker.job import Job
+from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
