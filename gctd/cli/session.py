@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import wraps
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from gctd.cli.options import Sources, setting_options
+from gctd.cli.options import FLAGS
+from terminalkit.client import session
 from terminalkit.client.errors import ClientError, NotFound
-from terminalkit.commands.command import command
-from terminalkit.display.output import Output
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.runtime.lazily import lazily
 
 if TYPE_CHECKING:
     from gctd.client.api import Client
@@ -27,13 +24,10 @@ WAITED = 5.0
 """Seconds without progress after which the user is informed if no worker is present."""
 
 
-@attrs.frozen
-class Session:
-    """A client of the server, the output, and the run of the program that both belong to."""
+class Session(session.ClientSession):
+    """The session of a command of the tracker."""
 
     client: Client
-    output: Output
-    invocation: Invocation
 
     def leaves_behind(self, what: str, hint: str) -> None:
         """Set the notes for an interrupted command: the work that continues without it, and the command to return to it."""
@@ -66,41 +60,15 @@ class Session:
             with contextlib.suppress(asyncio.CancelledError):
                 await looking
 
+    async def on_not_found(self, arguments: Mapping[str, Any]) -> None:
+        """Replace advice that would fail in turn: a command about a repository that is not registered."""
+        url = arguments.get("url")
+        if url is None or self.invocation.not_found in (None, REPOSITORIES):
+            return
+        try:
+            await self.client.repo(url)
+        except NotFound:
+            self.invocation.not_found = f"gctd repo add {shlex.quote(url)}"
 
-async def _advise_to_register(client: Client, invocation: Invocation, url: str | None) -> None:
-    """Replace advice that would fail in turn: a command about a repository that is not registered."""
-    if url is None or invocation.not_found in (None, REPOSITORIES):
-        return
-    try:
-        await client.repo(url)
-    except NotFound:
-        invocation.not_found = f"gctd repo add {shlex.quote(url)}"
 
-
-def client_command(
-    *, not_found: str | None = None, time_limit: str = "--timeout"
-) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
-    """Make the function of a command out of `async def f(session, ...) -> exit code`, with the options common to all.
-
-    `not_found`: the remedy if the server does not have the named resource; `{name}` in it is replaced by the argument of that
-    name. `time_limit` as in `terminalkit.commands.command.command`.
-    """
-
-    def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
-        @setting_options("url")
-        @command(not_found=not_found, time_limit=time_limit)
-        @wraps(work)
-        async def with_session(invocation: Invocation, *, sources: Sources, **arguments: Any) -> int:
-            from gctd.client.api import Client  # noqa: PLC0415 - help and completion do without it
-
-            settings = sources.load().values
-            async with Client(settings.url, token=settings.auth_token, trace=invocation.output.detail) as client:
-                try:
-                    return await work(Session(client, invocation.output, invocation), **arguments)
-                except NotFound:
-                    await _advise_to_register(client, invocation, arguments.get("url"))
-                    raise
-
-        return with_session
-
-    return decorate
+client_command = partial(session.client_command, FLAGS, lazily("gctd.client.api:Client"), Session)

@@ -5,22 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from terminalkit.config.flags import SettingFlags, SettingSources
+from terminalkit.runtime.lazily import lazily
 
 if TYPE_CHECKING:
     from graphql_fn.settings import Settings
-    from terminalkit.config.loading import SettingsSource
 
 Sources: TypeAlias = "SettingSources[Settings]"
 
-
-def _source() -> SettingsSource[Settings]:
-    from graphql_fn.settings import SETTINGS  # noqa: PLC0415 - only for the help, and for a command that runs
-
-    return SETTINGS
-
-
-FLAGS = SettingFlags(
-    source=_source,
+FLAGS: SettingFlags[Settings] = SettingFlags(
+    source=lazily("graphql_fn.settings:SETTINGS"),
     file=".graphql-fn.yaml",
     numbers=frozenset(
         {

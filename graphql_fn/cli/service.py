@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from graphql_fn.cli.options import FLAGS
-from terminalkit.commands.service_commands import Serve, config_command, serve_command
-
-
-def _serve() -> Serve:
-    from graphql_fn.serve import serve  # noqa: PLC0415 - help and completion do without it
-
-    return serve
-
+from terminalkit.commands.service_commands import config_command, serve_command
+from terminalkit.runtime.lazily import lazily
 
 serve = serve_command(
     FLAGS,
-    _serve,
+    lazily("graphql_fn.serve:serve"),
     settings=[
         *(
             "host",

@@ -5,22 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from terminalkit.config.flags import SettingFlags, SettingSources
+from terminalkit.runtime.lazily import lazily
 
 if TYPE_CHECKING:
     from pantry.settings import Settings
-    from terminalkit.config.loading import SettingsSource
 
 Sources: TypeAlias = "SettingSources[Settings]"
 
-
-def _source() -> SettingsSource[Settings]:
-    from pantry.settings import SETTINGS  # noqa: PLC0415 - only for the help, and for a command that runs
-
-    return SETTINGS
-
-
-FLAGS = SettingFlags(
-    source=_source,
+FLAGS: SettingFlags[Settings] = SettingFlags(
+    source=lazily("pantry.settings:SETTINGS"),
     file=".pantry.yaml",
     numbers=frozenset({"port", "replicas"}),
     switches=frozenset({"insecure", "require_tokens"}),

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from gctd.cli.options import FLAGS
-from terminalkit.commands.service_commands import Serve, config_command, serve_command
+from terminalkit.commands.service_commands import config_command, serve_command
+from terminalkit.runtime.lazily import lazily
 
 SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_level", "log_format")
 """Settings that are the same for every program of one system, or that each of them has."""
 
 
-def _serve() -> Serve:
-    from gctd.serve import serve  # noqa: PLC0415 - help and completion do without it
-
-    return serve
-
-
 serve = serve_command(
     FLAGS,
-    _serve,
+    lazily("gctd.serve:serve"),
     settings=[
         *("host", "port", "allowed_hosts", "require_tokens", "insecure", "trusted_proxies", "tls_certificate", "tls_key"),
         *("read_timeout", "write_timeout", "idle_timeout", "shutdown_timeout", "public_badges"),

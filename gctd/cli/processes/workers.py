@@ -62,11 +62,8 @@ def worker(ctx: click.Context, *, sources: Sources, once: bool) -> int:
 async def list_workers(session: Session) -> int:
     """List the workers that the server knows."""
     workers = await session.client.workers()
-    if session.output.json:
-        session.output.document([one.document for one in workers])
-        return ExitCode.OK
-    show_workers(session.output, workers)
-    if not workers:
+    session.show(workers, show_workers)
+    if not workers and not session.output.json:
         session.output.note("no worker has ever run; start one with: gctd worker")
     return ExitCode.OK
 

@@ -87,12 +87,7 @@ async def add(session: Session, *, url: str, refresh: bool, no_wait: bool) -> in
 @client_command(not_found="gctd repo add {url}")
 async def show(session: Session, *, url: str) -> int:
     """Show the repository at URL: its state and its projects."""
-    known = await session.client.repo(url)
-    if session.output.json:
-        session.output.document(known.document)
-    else:
-        show_repo(session.output, known)
-    return ExitCode.OK
+    return session.show(await session.client.repo(url), show_repo)
 
 
 @repo.command(
@@ -127,11 +122,8 @@ async def remove(session: Session, *, url: str) -> int:
 async def list_repos(session: Session) -> int:
     """List the latest analysis of each project of each repository."""
     analyses = await session.client.analyses()
-    if session.output.json:
-        session.output.document([analysis.document for analysis in analyses])
-        return ExitCode.OK
-    show_analyses(session.output, analyses)
-    if not analyses:
+    session.show(analyses, show_analyses)
+    if not analyses and not session.output.json:
         session.output.note("no analysis yet; start with: gctd repo add URL")
     return ExitCode.OK
 

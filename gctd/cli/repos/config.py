@@ -60,8 +60,7 @@ async def set_config(session: Session, *, url: str, subdir: str | None, unset: t
         raise click.UsageError(f"{both[0]} is set and removed at once")
     if not changes and not unset:
         raise click.UsageError("nothing to set: give a setting, or --unset one")
-    _show(session.output, await session.client.set_config(url, subdir, changes | dict.fromkeys(unset)))
-    return ExitCode.OK
+    return session.show(await session.client.set_config(url, subdir, changes | dict.fromkeys(unset)), _show)
 
 
 @config.command(
@@ -77,8 +76,7 @@ async def set_config(session: Session, *, url: str, subdir: str | None, unset: t
 @client_command(not_found=NOT_FOUND)
 async def get_config(session: Session, *, url: str, subdir: str | None) -> int:
     """Show the effective settings of the repository at URL, or of a project of it, and the origin of each."""
-    _show(session.output, await session.client.config(url, subdir))
-    return ExitCode.OK
+    return session.show(await session.client.config(url, subdir), _show)
 
 
 @config.command(
@@ -100,9 +98,6 @@ async def remove_config(session: Session, *, url: str, subdir: str | None) -> in
 
 
 def _show(output: Output, settings: RepoConfig) -> None:
-    if output.json:
-        output.document(settings.document)
-        return
     columns = [Column("SETTING", "id"), Column("VALUE"), Column("ORIGIN")]
     rows = [[name, _text(settings.effective.get(name)), settings.origin.get(name, "")] for name in FIELDS]
     output.table(columns, rows)

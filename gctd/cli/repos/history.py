@@ -12,11 +12,11 @@ from gctd.cli.tables.analyses import SUMMARY, figures, known_of
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
+from terminalkit.client.session import one_more
 from terminalkit.commands.options import examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Column, Painted
 from terminalkit.display.text import moment
-from terminalkit.exits import ExitCode
 
 LISTED = 50
 """Default limit of the shown analyses or functions."""
@@ -48,15 +48,7 @@ async def history(session: Session, *, url: str, project: str | None, limit: int
     A note marks each change of the Go version, the engine or the flags, because it may change the figures.
     """
     id_ = await analyses_of(session, url, project)
-    found = await session.client.history(id_, limit=limit + 1 if limit else None)
-    shown = found[:limit] if limit else found
-    if session.output.json:
-        session.output.document([point.document for point in shown])
-    else:
-        _show_history(session.output, shown)
-    if len(found) > len(shown):
-        session.output.note(f"there are more than these {limit}: see --limit")
-    return ExitCode.OK
+    return session.show_first(limit, await session.client.history(id_, limit=one_more(limit)), _show_history)
 
 
 @click.command(
@@ -92,15 +84,7 @@ async def diff(
     """
     id_ = await analyses_of(session, url, project)
     wanted = (0 if session.output.json else LISTED) if limit is None else limit
-    found = await session.client.diff(id_, base=base, from_=from_, to=to, limit=wanted)
-    if session.output.json:
-        session.output.document(found.document)
-        return ExitCode.OK
-    _show_diff(session.output, found)
-    more = sum(found.counts.values()) - found.counts["unchanged"] - len(found.functions)
-    if more:
-        session.output.note(f"{more} more: see --limit")
-    return ExitCode.OK
+    return session.show(await session.client.diff(id_, base=base, from_=from_, to=to, limit=wanted), _show_diff)
 
 
 async def analyses_of(session: Session, url: str, project: str | None) -> str:
@@ -157,6 +141,9 @@ def _show_diff(output: Output, found: Diff) -> None:
         output.line("")
         columns = [Column("KNOWN AGAIN"), Column("FROM", "id"), Column("TO", "id"), Column("ALIKE", "number")]
         output.table(columns, [_moved(one) for one in found.kept])
+    more = sum(found.counts.values()) - found.counts["unchanged"] - len(found.functions)
+    if more:
+        output.note(f"{more} more: see --limit")
 
 
 def _row(change: Change) -> list[Cell]:

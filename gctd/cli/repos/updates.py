@@ -40,11 +40,7 @@ async def check_updates(session: Session, *, url: str | None, schedule: bool) ->
     async with aclosing(session.client.check_updates(url, schedule=schedule)) as parts:
         async for part in parts:
             updates += part
-    if session.output.json:
-        session.output.document([update.document for update in updates])
-    else:
-        _show(session.output, updates)
-        _sum_up(session.output, updates)
+    session.show(updates, _show)
     return ExitCode.PARTIAL if any(update.error for update in updates) else ExitCode.OK
 
 
@@ -73,6 +69,7 @@ def _show(output: Output, updates: Sequence[Update]) -> None:
             for update in updates
         ],
     )
+    _sum_up(output, updates)
 
 
 def _what(update: Update) -> Cell:

@@ -33,10 +33,7 @@ _NO_SUCH_TASK = "gctd task list --show-seen"
 async def attempts(session: Session, *, task_id: str) -> int:
     """Show the attempts at a task: worker, stages, outcome."""
     found = await session.client.attempts(task_id)
-    if session.output.json:
-        session.output.document([one.document for one in found])
-    else:
-        show_attempts(session.output, found)
+    session.show(found, show_attempts)
     if not found:
         session.output.note(f"no worker has begun {task_id} yet")
     return ExitCode.OK

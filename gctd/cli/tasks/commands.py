@@ -17,6 +17,7 @@ from gctd.cli.tasks.follow import follow_all_tasks, under_way
 from gctd.cli.tasks.progress import task_item
 from gctd.cli.tasks.scheduled import top_option
 from gctd.cli.tasks.watching import require_completed, watch
+from terminalkit.client.session import one_more
 from terminalkit.commands.options import Choice, examples
 from terminalkit.display.text import moment
 from terminalkit.exits import ExitCode
@@ -54,15 +55,8 @@ task.add_command(export_task)
 @client_command()
 async def list_tasks(session: Session, *, status: str | None, show_seen: bool, limit: int) -> int:
     """List tasks, the newest first."""
-    found = await session.client.tasks(status=status, show_seen=show_seen, limit=limit + 1 if limit else None)
-    shown = found[:limit] if limit else found
-    if session.output.json:
-        session.output.document([one.document for one in shown])
-    else:
-        show_tasks(session.output, shown)
-    if len(found) > len(shown):
-        session.output.note(f"there are more than these {limit}: see --limit")
-    return ExitCode.OK
+    found = await session.client.tasks(status=status, show_seen=show_seen, limit=one_more(limit))
+    return session.show_first(limit, found, show_tasks)
 
 
 @task.command(
@@ -73,12 +67,7 @@ async def list_tasks(session: Session, *, status: str | None, show_seen: bool, l
 @client_command(not_found=NO_SUCH_TASK)
 async def show(session: Session, *, task_id: str) -> int:
     """Show one task."""
-    found = await session.client.task(task_id)
-    if session.output.json:
-        session.output.document(found.document)
-    else:
-        show_task(session.output, found)
-    return ExitCode.OK
+    return session.show(await session.client.task(task_id), show_task)
 
 
 @task.command(
@@ -95,11 +84,7 @@ async def show(session: Session, *, task_id: str) -> int:
 async def result(session: Session, *, task_id: str, top: int) -> int:
     """Show the analysis of a completed task."""
     analysis = await session.client.result(task_id, entries=None if session.output.json else top)
-    if session.output.json:
-        session.output.document(analysis.document)
-    else:
-        show_results(session.output, [analysis], top)
-    return ExitCode.OK
+    return session.show_one(analysis, lambda output, analyses: show_results(output, analyses, top))
 
 
 @task.command(
@@ -167,12 +152,7 @@ async def cancel(session: Session, *, ids: tuple[str, ...]) -> int:
 @client_command(not_found=NO_SUCH_TASK)
 async def retry(session: Session, *, ids: tuple[str, ...]) -> int:
     """Queue tasks again that failed or expired; their attempts count on."""
-    tasks = [await session.client.retry_task(id_) for id_ in ids]
-    if session.output.json:
-        session.output.document([one.document for one in tasks])
-    else:
-        show_tasks(session.output, tasks)
-    return ExitCode.OK
+    return session.show([await session.client.retry_task(id_) for id_ in ids], show_tasks)
 
 
 @task.command(

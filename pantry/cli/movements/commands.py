@@ -10,9 +10,8 @@ from pantry.cli.movements.quantities import QUANTITY, remark_options
 from pantry.cli.products.products import NO_SUCH_PRODUCT, limit_option
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_movements
-from pantry.client.resources import Movement
+from terminalkit.client.session import one_more
 from terminalkit.commands.options import Choice, examples
-from terminalkit.exits import ExitCode
 
 NO_SUCH_MOVEMENT = "pantry movement list"
 
@@ -44,8 +43,7 @@ async def add(session: Session, *, ean13: str, coming: float | None, going: floa
         raise click.UsageError("either --in or --out is needed")
     type_, quantity = ("in", coming) if coming is not None else ("out", going)
     assert quantity is not None, "one of both is given"
-    _show(session, await session.client.move(ean13, type_, quantity, remarks))
-    return ExitCode.OK
+    return session.show_one(await session.client.move(ean13, type_, quantity, remarks), show_movements)
 
 
 @movement.command(
@@ -66,16 +64,9 @@ async def list_movements(
     session: Session, *, ean13: str | None, type_: str | None, since: str | None, until: str | None, limit: int
 ) -> int:
     """List movements, the newest first."""
-    most = limit + 1 if limit else None
+    most = one_more(limit)
     found = await session.client.movements(ean13=ean13, type_=type_, since=since, until=until, limit=most)
-    listed = found[:limit] if limit else found
-    if session.output.json:
-        session.output.document([one.document for one in listed])
-    else:
-        show_movements(session.output, listed)
-    if len(found) > len(listed):
-        session.output.note(f"there are more than these {limit}: see --limit")
-    return ExitCode.OK
+    return session.show_first(limit, found, show_movements)
 
 
 @movement.command(
@@ -86,8 +77,7 @@ async def list_movements(
 @client_command(not_found=NO_SUCH_MOVEMENT)
 async def show(session: Session, *, id_: str) -> int:
     """Show the movement ID."""
-    _show(session, await session.client.movement(id_))
-    return ExitCode.OK
+    return session.show_one(await session.client.movement(id_), show_movements)
 
 
 @movement.command(
@@ -101,12 +91,4 @@ async def show(session: Session, *, id_: str) -> int:
 @client_command(not_found=NO_SUCH_MOVEMENT)
 async def undo(session: Session, *, id_: str, remarks: dict[str, str]) -> int:
     """Book the opposite of the movement ID, once."""
-    _show(session, await session.client.undo(id_, remarks))
-    return ExitCode.OK
-
-
-def _show(session: Session, movement: Movement) -> None:
-    if session.output.json:
-        session.output.document(movement.document)
-    else:
-        show_movements(session.output, [movement])
+    return session.show_one(await session.client.undo(id_, remarks), show_movements)

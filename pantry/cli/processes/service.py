@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pantry.cli.options import FLAGS
-from terminalkit.commands.service_commands import Serve, config_command, serve_command
-
-
-def _serve() -> Serve:
-    from pantry.serve import serve  # noqa: PLC0415 - help and completion do without it
-
-    return serve
-
+from terminalkit.commands.service_commands import config_command, serve_command
+from terminalkit.runtime.lazily import lazily
 
 serve = serve_command(
     FLAGS,
-    _serve,
+    lazily("pantry.serve:serve"),
     settings=[
         *(
             "host",

@@ -7,9 +7,7 @@ import click
 from pantry.cli.completion import category_names
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_categories
-from pantry.client.resources import Category
 from terminalkit.commands.options import examples
-from terminalkit.exits import ExitCode
 
 
 @click.group()
@@ -26,12 +24,7 @@ def category() -> None:
 @client_command()
 async def list_categories(session: Session) -> int:
     """List categories by name."""
-    found = await session.client.categories()
-    if session.output.json:
-        session.output.document([one.document for one in found])
-    else:
-        show_categories(session.output, found)
-    return ExitCode.OK
+    return session.show(await session.client.categories(), show_categories)
 
 
 @category.command(
@@ -47,8 +40,7 @@ async def list_categories(session: Session) -> int:
 @client_command()
 async def add(session: Session, *, name: str, description: str) -> int:
     """Create a category with a NAME that no other has."""
-    _show(session, await session.client.add_category(name, description))
-    return ExitCode.OK
+    return session.show_one(await session.client.add_category(name, description), show_categories)
 
 
 @category.command(
@@ -69,12 +61,4 @@ async def edit(session: Session, *, which: str, name: str | None, description: s
     if not changes:
         raise click.UsageError("nothing to change: give --name or --description")
     id_ = await session.category_id(which)
-    _show(session, await session.client.edit_category(id_ or "", changes))
-    return ExitCode.OK
-
-
-def _show(session: Session, category: Category) -> None:
-    if session.output.json:
-        session.output.document(category.document)
-    else:
-        show_categories(session.output, [category])
+    return session.show_one(await session.client.edit_category(id_ or "", changes), show_categories)

@@ -8,7 +8,6 @@ from pantry.cli.completion import product_codes
 from pantry.cli.movements.quantities import QUANTITY
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_barcodes
-from pantry.client.resources import Barcode
 from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
 
@@ -26,12 +25,7 @@ def code() -> None:
 @client_command()
 async def list_codes(session: Session, *, ean13: str | None) -> int:
     """List codes, apart from the codes that are keys of products."""
-    found = await session.client.barcodes(ean13=ean13)
-    if session.output.json:
-        session.output.document([one.document for one in found])
-    else:
-        show_barcodes(session.output, found)
-    return ExitCode.OK
+    return session.show(await session.client.barcodes(ean13=ean13), show_barcodes)
 
 
 @code.command(
@@ -42,8 +36,7 @@ async def list_codes(session: Session, *, ean13: str | None) -> int:
 @client_command(not_found="pantry code assign {code} EAN")
 async def show(session: Session, *, code: str) -> int:
     """Show the product that CODE names: EAN-8, UPC-A, UPC-E, EAN-13 or GTIN-14."""
-    _show(session, await session.client.barcode(code))
-    return ExitCode.OK
+    return session.show_one(await session.client.barcode(code), show_barcodes)
 
 
 @code.command(
@@ -60,8 +53,7 @@ async def show(session: Session, *, code: str) -> int:
 @client_command(not_found="pantry product add {ean13} --name NAME --unit UNIT")
 async def assign(session: Session, *, code: str, ean13: str, factor: float) -> int:
     """Let CODE name the product with the code EAN, or change its factor."""
-    _show(session, await session.client.assign_barcode(code, ean13, factor))
-    return ExitCode.OK
+    return session.show_one(await session.client.assign_barcode(code, ean13, factor), show_barcodes)
 
 
 @code.command(
@@ -79,10 +71,3 @@ async def remove(session: Session, *, code: str) -> int:
     await session.client.remove_barcode(code)
     session.output.note(f"{code} names no product any more")
     return ExitCode.OK
-
-
-def _show(session: Session, barcode: Barcode) -> None:
-    if session.output.json:
-        session.output.document(barcode.document)
-    else:
-        show_barcodes(session.output, [barcode])

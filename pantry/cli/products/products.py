@@ -11,8 +11,10 @@ from pantry.cli.movements.importing import import_products
 from pantry.cli.movements.quantities import AMOUNT, remark_options, shown
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_product, show_products
-from pantry.client.resources import Product
+from pantry.client.resources import Count, Product
+from terminalkit.client.session import one_more
 from terminalkit.commands.options import examples
+from terminalkit.display.output import Output
 from terminalkit.exits import ExitCode
 
 NO_SUCH_PRODUCT = "pantry product add {ean13} --name NAME --unit UNIT"
@@ -51,15 +53,8 @@ product.add_command(import_products)
 async def list_products(session: Session, *, category: str | None, limit: int, **which: Any) -> int:
     """List products by name."""
     category_id = await session.category_id(category)
-    found = await session.client.products(category=category_id, limit=limit + 1 if limit else None, **which)
-    listed = found[:limit] if limit else found
-    if session.output.json:
-        session.output.document([one.document for one in listed])
-    else:
-        show_products(session.output, listed)
-    if len(found) > len(listed):
-        session.output.note(f"there are more than these {limit}: see --limit")
-    return ExitCode.OK
+    found = await session.client.products(category=category_id, limit=one_more(limit), **which)
+    return session.show_first(limit, found, show_products)
 
 
 @product.command(
@@ -75,8 +70,7 @@ async def list_products(session: Session, *, category: str | None, limit: int, *
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def show(session: Session, *, ean13: str, as_of: str | None) -> int:
     """Show the product with the code EAN."""
-    await _show(session, await session.client.product(ean13, as_of=as_of))
-    return ExitCode.OK
+    return await _show(session, await session.client.product(ean13, as_of=as_of))
 
 
 @product.command(
@@ -98,8 +92,8 @@ async def add(session: Session, *, ean13: str | None, category: str | None, **de
     """Create the product with the code EAN, without stock. Without EAN it gets an own code that begins with 29."""
     body = details | {"category_id": await session.category_id(category)}
     client = session.client
-    await _show(session, await (client.add_product_without_code(body) if ean13 is None else client.add_product(ean13, body)))
-    return ExitCode.OK
+    added = client.add_product_without_code(body) if ean13 is None else client.add_product(ean13, body)
+    return await _show(session, await added)
 
 
 @product.command(
@@ -124,8 +118,7 @@ async def edit(session: Session, *, ean13: str, category: str | None, **details:
         changes["category_id"] = await session.category_id(category)
     if not changes:
         raise click.UsageError("nothing to change: name what is to be different")
-    await _show(session, await session.client.edit_product(ean13, changes))
-    return ExitCode.OK
+    return await _show(session, await session.client.edit_product(ean13, changes))
 
 
 @product.command(
@@ -159,8 +152,7 @@ async def deactivate(session: Session, *, ean13: str) -> int:
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def activate(session: Session, *, ean13: str) -> int:
     """Keep the product with the code EAN again."""
-    await _show(session, await session.client.activate(ean13))
-    return ExitCode.OK
+    return await _show(session, await session.client.activate(ean13))
 
 
 @product.command(
@@ -177,23 +169,16 @@ async def activate(session: Session, *, ean13: str) -> int:
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def count(session: Session, *, ean13: str, counted: float, remarks: dict[str, str]) -> int:
     """Set the stock of the product with the code EAN to QUANTITY: the difference is booked."""
-    found = await session.client.count(ean13, counted, remarks)
-    if session.output.json:
-        session.output.document(found.document)
-    else:
-        booked = (
-            f"booked {'+' if found.difference > 0 else ''}{shown(found.difference)}"
-            if found.difference
-            else "as the books have it"
-        )
-        session.output.row([ean13, shown(found.current_stock), booked])
-    return ExitCode.OK
+    return session.show(await session.client.count(ean13, counted, remarks), _show_count)
 
 
-async def _show(session: Session, product: Product) -> None:
-    if session.output.json:
-        session.output.document(product.document)
-        return
-    categories = await session.client.categories() if product.category_id else ()
+def _show_count(output: Output, found: Count) -> None:
+    sign = "+" if found.difference > 0 else ""
+    booked = f"booked {sign}{shown(found.difference)}" if found.difference else "as the books have it"
+    output.row([found.ean13, shown(found.current_stock), booked])
+
+
+async def _show(session: Session, product: Product) -> int:
+    categories = await session.client.categories() if product.category_id and not session.output.json else ()
     names = {category.id: category.name for category in categories}
-    show_product(session.output, product, names.get(product.category_id or "", ""))
+    return session.show(product, lambda output, one: show_product(output, one, names.get(one.category_id or "", "")))

@@ -11,8 +11,10 @@ from pantry.cli.movements.quantities import shown, stock_cell
 from pantry.cli.products.products import as_of_option, category_option, limit_option
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_products, show_stocktakes
+from pantry.client.resources import StockReport
 from terminalkit.client.resources import Resource
 from terminalkit.commands.options import examples
+from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Column
 from terminalkit.exits import ExitCode
 
@@ -36,13 +38,12 @@ async def stock(session: Session, *, as_of: str | None, as_csv: bool) -> int:
     """The stock of everything that is kept, by name."""
     if as_csv:
         return await _csv(session, "stock", {"as_of": as_of})
-    found = await session.client.stock_report(as_of=as_of)
-    if session.output.json:
-        session.output.document(found.document)
-        return ExitCode.OK
-    show_products(session.output, [item.product for item in found.items])
-    session.output.note(f"{found.low_stock_products} of {found.total_products} low")
-    return ExitCode.OK
+    return session.show(await session.client.stock_report(as_of=as_of), _show_report)
+
+
+def _show_report(output: Output, found: StockReport) -> None:
+    show_products(output, [item.product for item in found.items])
+    output.note(f"{found.low_stock_products} of {found.total_products} low")
 
 
 @report.command(
@@ -56,12 +57,7 @@ async def low_stock(session: Session, *, as_of: str | None, as_csv: bool) -> int
     """Products at or below their minimum."""
     if as_csv:
         return await _csv(session, "low-stock", {"as_of": as_of})
-    found = await session.client.low_stock(as_of=as_of)
-    if session.output.json:
-        session.output.document([one.document for one in found])
-    else:
-        show_products(session.output, found)
-    return ExitCode.OK
+    return session.show(await session.client.low_stock(as_of=as_of), show_products)
 
 
 @report.command(
@@ -78,12 +74,7 @@ async def low_stock(session: Session, *, as_of: str | None, as_csv: bool) -> int
 @client_command()
 async def stocktakes(session: Session, *, limit: int, **which: str | None) -> int:
     """Stocktakes, newest first, with and without a difference."""
-    found = await session.client.stocktakes(limit=limit or None, **which)
-    if session.output.json:
-        session.output.document([one.document for one in found])
-    else:
-        show_stocktakes(session.output, found)
-    return ExitCode.OK
+    return session.show(await session.client.stocktakes(limit=limit or None, **which), show_stocktakes)
 
 
 @report.command(
@@ -150,12 +141,8 @@ async def shopping_list(session: Session, *, category: str | None, as_csv: bool)
 
 
 def _answer(session: Session, found: Sequence[Resource], titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> int:
-    if session.output.json:
-        session.output.document([one.document for one in found])
-    else:
-        columns = [Column("EAN13", "id"), Column("NAME"), Column("UNIT"), *(Column(title, "number") for title in titles)]
-        session.output.table(columns, rows)
-    return ExitCode.OK
+    columns = [Column("EAN13", "id"), Column("NAME"), Column("UNIT"), *(Column(title, "number") for title in titles)]
+    return session.show(found, lambda output, _: output.table(columns, rows))
 
 
 async def _csv(session: Session, name: str, query: dict[str, str | None]) -> int:

@@ -7,8 +7,9 @@ import click
 from pantry.cli.movements.quantities import low_cell, shown, stock_cell
 from pantry.cli.products.products import NO_SUCH_PRODUCT, as_of_option, ean13_argument
 from pantry.cli.session import Session, client_command
+from pantry.client.resources import Stock
 from terminalkit.commands.options import examples
-from terminalkit.exits import ExitCode
+from terminalkit.display.output import Output
 
 
 @click.command(
@@ -23,11 +24,10 @@ from terminalkit.exits import ExitCode
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def stock(session: Session, *, ean13: str, as_of: str | None) -> int:
     """Print the stock of the product with the code EAN."""
-    found = await session.client.stock(ean13, as_of=as_of)
-    if session.output.json:
-        session.output.document(found.document)
-    else:
-        low = found.is_low_stock
-        amount = stock_cell(found.current_stock, low=low)
-        session.output.fields([("stock", amount), ("minimum", shown(found.min_stock)), ("state", low_cell(low=low))])
-    return ExitCode.OK
+    return session.show(await session.client.stock(ean13, as_of=as_of), _show)
+
+
+def _show(output: Output, found: Stock) -> None:
+    low = found.is_low_stock
+    amount = stock_cell(found.current_stock, low=low)
+    output.fields([("stock", amount), ("minimum", shown(found.min_stock)), ("state", low_cell(low=low))])

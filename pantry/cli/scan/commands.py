@@ -37,7 +37,7 @@ _AT_A_TIME = 65_536
 )
 @click.option("--in/--out", "coming", default=False, help="Where what is scanned goes, to begin with.  [default: --out]")
 @click.option("--quantity", type=QUANTITY, default="1", show_default=True, help="How much each code moves, to begin with.")
-@client_command(request_timeout=REQUEST_TIMEOUT)
+@client_command(timeout=REQUEST_TIMEOUT)
 async def scan(session: Session, *, coming: bool, quantity: float) -> int:
     """Read codes from standard input, one on a line, and book each at once.
 

@@ -87,7 +87,7 @@ async def test_who_waits_without_a_worker_is_told(
     api.workers = workers
     to = output(verbose=True)
     async with Client(api.url, trace=to.detail) as client:
-        session = Session(client, to, Invocation(to, PROGRAM.explainer))
+        session = Session(client, Invocation(to, PROGRAM.explainer))
         async with session.missing_worker_told(lambda: True):
             await wait_until(lambda: "/api/workers 200" in written(to) and note in written(to))
     assert ("note:" in written(to)) is bool(note)
@@ -103,7 +103,7 @@ async def test_who_does_not_wait_any_more_is_told_nothing(monkeypatch: pytest.Mo
         asked += 1
         return False
 
-    async with Client(api.url) as client, Session(client, to, Invocation(to, PROGRAM.explainer)).missing_worker_told(waiting):
+    async with Client(api.url) as client, Session(client, Invocation(to, PROGRAM.explainer)).missing_worker_told(waiting):
         await wait_until(lambda: asked)
     assert (written(to), api.requests) == ("", [])
 
@@ -114,6 +114,6 @@ async def test_workers_that_cannot_be_had_do_not_end_the_wait(monkeypatch: pytes
     to = output(verbose=True)
     async with (
         Client(api.url) as client,
-        Session(client, to, Invocation(to, PROGRAM.explainer)).missing_worker_told(lambda: True),
+        Session(client, Invocation(to, PROGRAM.explainer)).missing_worker_told(lambda: True),
     ):
         await wait_until(lambda: "the workers are not known: the broker is away" in written(to))
