@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from importlib.metadata import version
 
 import attrs
@@ -12,6 +13,7 @@ from gctd.control.comparing.judging import Judging
 from gctd.control.dispatcher import Dispatcher
 from gctd.control.forges.configured import read_forges
 from gctd.control.forges.receiving import Hooks
+from gctd.control.forges.report_contents import ReportContents
 from gctd.control.forges.reporting import Reporting
 from gctd.control.functions import Functions
 from gctd.control.lanes.lanes import Lanes
@@ -77,21 +79,11 @@ def _parts(running: Running, settings: Settings) -> Parts:
     judging = Judging(broker.log, side.commands, queries, broker.blobs, tracker, baselines, caught_up=side.wait_for_head)
     removals = Removals(broker.log, side.commands, queries, tracker, caught_up=side.wait_for_head)
     updates = Updates(broker.log, queries, tracker, git, caught_up=side.wait_for_head, git_timeout=settings.git_timeout)
-    scheduled = ScheduledUpdates(broker.log, side.commands, updates, every=settings.check_updates_every)
+    scheduled = ScheduledUpdates(broker.log, side.commands, updates, every=timedelta(seconds=settings.check_updates_every))
     forges = read_forges(settings.forges_file)
     links, dashboard = Links.of(settings.git_hosts), Dashboard.at(settings.public_url)
-    reporting = Reporting(
-        broker.log,
-        side.commands,
-        queries,
-        tracker,
-        judging,
-        broker.blobs,
-        links,
-        forges,
-        dashboard=dashboard,
-        caught_up=side.wait_for_head,
-    )
+    contents = ReportContents(queries, judging, broker.blobs, links, dashboard)
+    reporting = Reporting(broker.log, side.commands, queries, tracker, forges, contents, caught_up=side.wait_for_head)
     services = Services(
         hooks=Hooks(side.commands, tracker, forges),
         tracker=tracker,

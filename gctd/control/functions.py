@@ -56,7 +56,7 @@ class Point:
     analysis: AnalysisView
     entry: FunctionView
     key: str
-    changes: tuple[Change, ...] | None
+    changes: tuple[Change, ...] | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -108,7 +108,7 @@ class Functions:
         entry, named, _ = await self._found(analysis, key)
         before = await self._queries.history(analysis.analysis_id, before=(analysis.measured, analysis.sequence), limit=_READ + 1)
         line = _line(analysis, before[:_READ])
-        chain, absent, cut = [_Appearance(analysis, entry, named)], None, len(before) > _READ
+        chain, absent, cut = [Point(analysis=analysis, entry=entry, key=named)], None, len(before) > _READ
         read = 0
         for older in line:
             functions = await self._functions(older) if len(chain) < limit and read < _MOST_FUNCTIONS else None
@@ -121,13 +121,13 @@ class Functions:
                 absent = older
                 break
             read += len(functions)
-            chain.append(_Appearance(older, earlier, key_among(earlier, functions)))
-        points = [seen.point(changes_of(seen.entry, earlier.entry)) for seen, earlier in pairwise(chain)]
-        points.append(chain[-1].point(("added",) if absent else None))
+            chain.append(Point(analysis=older, entry=earlier, key=key_among(earlier, functions)))
+        points = [attrs.evolve(seen, changes=changes_of(seen.entry, earlier.entry)) for seen, earlier in pairwise(chain)]
+        points.append(attrs.evolve(chain[-1], changes=("added",) if absent else None))
         changed = await self._last_change(chain, absent)
         return FunctionHistory(points=tuple(points), last_change=changed, cut=cut and absent is None)
 
-    async def _last_change(self, chain: Sequence[_Appearance], absent: AnalysisView | None) -> LastChange:
+    async def _last_change(self, chain: Sequence[Point], absent: AnalysisView | None) -> LastChange:
         known: list[tuple[str, FunctionView | None]] = [(seen.analysis.commit_sha, seen.entry) for seen in chain]
         if absent is not None:
             known.append((absent.commit_sha, None))
@@ -212,19 +212,6 @@ class _Blocks:
     found: Sequence[CountedBlock] = ()
     counts: bool = False
     reason: str = ""
-
-
-@attrs.frozen
-class _Appearance:
-    """A function in an analysis of its history."""
-
-    analysis: AnalysisView
-    entry: FunctionView
-    key: str
-
-    def point(self, changes: tuple[Change, ...] | None) -> Point:
-        """Return the point of the history."""
-        return Point(analysis=self.analysis, entry=self.entry, key=self.key, changes=changes)
 
 
 def _line(analysis: AnalysisView, before: Sequence[AnalysisView]) -> list[AnalysisView]:

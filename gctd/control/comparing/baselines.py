@@ -10,7 +10,6 @@ import attrs
 
 from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import is_commit_id, parse_ref
-from gctd.domain.remote.urls import RepoUrl
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import GitError, ScanError
@@ -52,17 +51,14 @@ class Baseline:
     reason: str = ""
 
 
+@attrs.frozen
 class Baselines:
-    """Chooses bases. `seconds` is the timeout of the remote."""
+    """Chooses bases."""
 
-    def __init__(
-        self, queries: TrackerQueries, git: Git, histories: Histories, repos: RepoPolicy, *, seconds: float = LONGEST
-    ) -> None:
-        self._queries = queries
-        self._git = git
-        self._histories = histories
-        self._repos = repos
-        self._seconds = seconds
+    _queries: TrackerQueries
+    _git: Git
+    _histories: Histories
+    _repos: RepoPolicy
 
     async def of(self, after: AnalysisView, base: str) -> Baseline:
         """Return the base for an analysis. `base` names a branch, a tag or a commit; empty: the commit before it on its ref.
@@ -107,17 +103,17 @@ class Baselines:
 
     async def _asked(self, after: AnalysisView, name: str) -> tuple[Kind, str | None]:
         """The commit that a branch or a tag gives. Raises ScanError, TimeoutError, BadInput."""
-        url: RepoUrl = self._repos.parse_url(after.repo_url)
-        found = await self._git.resolve(url, name, seconds=self._seconds)
+        url = self._repos.parse_url(after.repo_url)
+        found = await self._git.resolve(url, name, seconds=LONGEST)
         if found.full is not None and found.full.startswith("refs/tags/"):
             if found.commit_sha == after.commit_sha:
                 raise BadInput("base", f"{name} is the commit that is judged")
             return Kind.TAG, found.commit_sha
-        common = await self._histories.merge_base(url, name, after.commit_sha, seconds=self._seconds)
+        common = await self._histories.merge_base(url, name, after.commit_sha, seconds=LONGEST)
         if common != after.commit_sha:
             return Kind.MERGE_BASE, common
         # The commit is on that branch already: its own changes are the difference from its parent.
-        return Kind.PARENT, await self._histories.first_parent(url, after.commit_sha, seconds=self._seconds)
+        return Kind.PARENT, await self._histories.first_parent(url, after.commit_sha, seconds=LONGEST)
 
     async def _previous(self, after: AnalysisView) -> Baseline:
         """The last commit that was analysed on the ref before this one was for the first time."""

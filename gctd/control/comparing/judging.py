@@ -56,29 +56,19 @@ class AnalysisJudgement:
     partial: bool = False
 
 
+@attrs.frozen(eq=False)
 class Judging:
     """Judges. `caught_up` waits until the read model has all that is in the log now."""
 
-    def __init__(
-        self,
-        log: EventLog,
-        commands: Commands,
-        queries: TrackerQueries,
-        blobs: Blobs,
-        tracker: Tracker,
-        baselines: Baselines,
-        *,
-        caught_up: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._log = log
-        self._commands = commands
-        self._queries = queries
-        self._blobs = blobs
-        self._tracker = tracker
-        self._baselines = baselines
-        self._coverages = Coverages(blobs)
-        self._caught_up = caught_up
-        self._asked_now = asyncio.Event()
+    _log: EventLog
+    _commands: Commands
+    _queries: TrackerQueries
+    _blobs: Blobs
+    _tracker: Tracker
+    _baselines: Baselines
+    _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
+    _coverages: Coverages = attrs.field(default=attrs.Factory(lambda self: Coverages(self._blobs), takes_self=True), init=False)
+    _asked_now: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     async def run(self) -> None:
         """Judge pending verdicts whose bases have been analysed, until cancelled. Errors are logged."""

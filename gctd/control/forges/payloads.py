@@ -83,13 +83,9 @@ def _check(found: PushedCommit) -> None:
         raise BadInput("body", "it does not name a pull request")
 
 
-def _branch(ref: str) -> str | None:
-    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else None
-
-
 def _pushed(path: str, ref: str, before: str, after: str, default: str) -> PushedCommit | None:
-    branch = _branch(ref)
-    if branch is None or after == _DELETED:
+    branch = ref.removeprefix("refs/heads/")
+    if branch == ref or after == _DELETED:
         return None  # a tag, or a branch that was deleted
     return PushedCommit(path=path, ref=branch, commit_sha=after, base=default if before == _DELETED else before)
 

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
+import attrs
 import structlog
 
 from eventlog import EventLog, EventLogError
-from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands, CommandStep
-from gctd.control.comparing.judging import AnalysisJudgement, Judging
+from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.forges.api import ForgeApi, ForgeFailed
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.report_contents import ReportContents
@@ -39,10 +39,8 @@ from gctd.domain.delivery import (
 from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.verdict import Result
-from gctd.exports.dashboard import Dashboard
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
-from gctd.scan.hosts.links import Links
 from projections.errors import ProjectionError
 
 _log = structlog.get_logger(__name__)
@@ -60,35 +58,22 @@ LONGEST_DESCRIPTION = 140
 _ENDED = ("completed", "failed", "expired")
 
 
+@attrs.frozen(eq=False)
 class Reporting:
     """Answers deliveries while `run` runs.
 
-    `dashboard` has the addresses of its pages, for links. `caught_up` waits until the read model has all that is in the log now.
+    `caught_up` waits until the read model has all that is in the log now.
     """
 
-    def __init__(
-        self,
-        log: EventLog,
-        commands: Commands,
-        queries: TrackerQueries,
-        tracker: Tracker,
-        judging: Judging,
-        blobs: Blobs,
-        links: Links,
-        forges: Mapping[str, Forge],
-        *,
-        dashboard: Dashboard,
-        caught_up: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._log = log
-        self._commands = commands
-        self._queries = queries
-        self._tracker = tracker
-        self._contents = ReportContents(queries, judging, blobs, links, dashboard)
-        self._apis = {host: ForgeApi(forge) for host, forge in forges.items()}
-        self._caught_up = caught_up
-        self._server = uuid4().hex
-        self._running: dict[str, asyncio.Task[None]] = {}
+    _log: EventLog
+    _commands: Commands
+    _queries: TrackerQueries
+    _tracker: Tracker
+    _forges: Mapping[str, Forge]
+    _contents: ReportContents
+    _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
+    _server: str = attrs.field(factory=lambda: uuid4().hex, init=False)
+    _running: dict[str, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
 
     async def run(self) -> None:
         """Continue all deliveries until cancelled. Errors are logged."""
@@ -218,13 +203,14 @@ class Reporting:
     async def _report(self, state: Delivery) -> None:
         if not may_attempt(state, _now()):
             return
-        api = self._apis.get(state.forge)
-        if api is None:
+        forge = self._forges.get(state.forge)
+        if forge is None:
             raise Refused(f"the forge {state.forge} is not configured any more")
         attempted = await self._execute(state.id, AttemptReport(server=self._server, at=_now()))
         part = attempted.next_part
         if attempted.server != self._server or attempted.attempt != state.attempt + 1 or part is None:
             return  # another server was first
+        api = ForgeApi(forge)
         try:
             text = await self._contents.comment(attempted) if part is Part.COMMENT else ""
             async with asyncio.timeout(LONGEST_ATTEMPT):

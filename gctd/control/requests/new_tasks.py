@@ -89,40 +89,32 @@ class NewTasks:
             config=config,
             at=at,
             reuse_since=known.created_at,
-            go_version=_go_version(known, project),
+            go_version=next((found.go_version for found in known.projects if found.name == project), ""),
         )
 
     def of_base(self, known: Repo, head: Task, commit_sha: str, id_: str, at: datetime) -> task.QueueTask:
         """Return the task for another commit of a project, analysed in the same way as `head`."""
-        return task.QueueTask(
-            id=id_,
-            repo_id=known.id,
-            repo_url=known.url,
-            project=head.project,
+        return attrs.evolve(
+            self.of_project(known, head.project, id_, head.engine, at),
             ref=head.ref,
-            engine=head.engine,
-            max_attempts=self._policy.max_attempts,
             config=head.config,
-            at=at,
             commit_sha=commit_sha,
             baseline=True,
+            reuse_since=None,
             go_version=head.go_version,
         )
 
     def of_profile(self, known: Repo, run: MeasuredTask, id_: str, engine: str, at: datetime) -> task.QueueTask:
         """Return the task that scores a stored profile again."""
-        return task.QueueTask(
-            id=id_,
-            repo_id=known.id,
-            repo_url=known.url,
-            project=run.task.project,
+        made = self.of_project(known, run.task.project, id_, engine, at)
+        return attrs.evolve(
+            made,
             ref=run.analysis.ref,
-            engine=engine,
-            max_attempts=self._policy.max_attempts,
-            config=attrs.evolve(run.task.config, crap_args=effective(known.configs, run.task.project).crap_args),
-            at=at,
+            config=attrs.evolve(run.task.config, crap_args=made.config.crap_args),
             commit_sha=run.analysis.commit_sha,
             rescores=run.measurement,
+            reuse_since=None,
+            go_version="",
         )
 
 
@@ -141,8 +133,3 @@ def projects_of(known: Repo, project: str | None) -> Sequence[str]:
     if problems[project] is not None:
         raise Refused(f"{project} cannot be analysed: {problems[project]}")
     return [project]
-
-
-def _go_version(known: Repo, project: str) -> str:
-    """The least version of Go that a project asks for, as its discovery found it."""
-    return next((found.go_version for found in known.projects if found.name == project), "")

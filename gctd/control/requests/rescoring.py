@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+import attrs
 import msgspec
 
 from eventlog import Context, EventLog
-from eventlog.commands import Outcome
 from gctd.control.requests.new_tasks import MeasuredTask
 from gctd.control.requests.policy import MOST_PROJECTS
-from gctd.control.requests.tracker import Tracker
+from gctd.control.requests.tracker import TaskOutcome, Tracker
 from gctd.domain.errors import Refused
 from gctd.domain.remote.refs import parse_subdir
-from gctd.domain.task import TASK, Task, TaskEvent
+from gctd.domain.task import TASK, Task
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView
 
 
+@attrs.frozen
 class Rescoring:
     """Queues the tasks. `caught_up` waits until the read model has all that is in the log now."""
 
-    def __init__(
-        self, log: EventLog, queries: TrackerQueries, tracker: Tracker, *, caught_up: Callable[[], Awaitable[None]]
-    ) -> None:
-        self._log = log
-        self._queries = queries
-        self._tracker = tracker
-        self._caught_up = caught_up
+    _log: EventLog
+    _queries: TrackerQueries
+    _tracker: Tracker
+    _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
 
     async def rescore(
         self,
@@ -37,7 +35,7 @@ class Rescoring:
         engine: str | None = None,
         all_history: bool = False,
         context: Context,
-    ) -> Sequence[Outcome[Task, TaskEvent]]:
+    ) -> Sequence[TaskOutcome]:
         """Score the last test run of each project again, or of one project. `all_history`: score every stored test run.
 
         Raises BadInput, NotFound. Raises Refused if no test run is stored.
@@ -51,7 +49,7 @@ class Rescoring:
             raise Refused(f"{what} has no analysis that could be scored again: analyse it first")
         if not all_history:
             found = list({analysis.project: analysis for analysis in reversed(found)}.values())
-        outcomes: list[Outcome[Task, TaskEvent]] = []
+        outcomes: list[TaskOutcome] = []
         for start in range(0, len(found), MOST_PROJECTS):
             measured = [await self._measured(analysis) for analysis in found[start : start + MOST_PROJECTS]]
             outcomes += await self._tracker.rescore(known, measured, engine=engine, context=_part(context, start))

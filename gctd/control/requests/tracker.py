@@ -23,6 +23,9 @@ from gctd.domain.task import TASK, Task
 from gctd.domain.upload import UploadedProfile
 from gctd.domain.worker import WORKER
 
+TaskOutcome = Outcome[Task, task.TaskEvent]
+RepoOutcome = Outcome[Repo, repo.RepoEvent]
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -31,20 +34,17 @@ def _now() -> datetime:
 class Tracker:
     """The write side of the tracker. Errors: BadInput, NotFound, Refused, and the errors of `Commands.execute`."""
 
-    def __init__(self, log: EventLog, commands: Commands, policy: Policy, *, now: Callable[[], datetime] = _now) -> None:
+    def __init__(self, log: EventLog, commands: Commands, policy: Policy) -> None:
         self._log = log
         self._commands = commands
         self._policy = policy
-        self._now = now
         self._tasks = NewTasks(policy)
 
     def parse_url(self, text: str, field: str = "repo_url") -> RepoUrl:
         """The repository that a text names. Raises BadInput with that field named."""
         return self._policy.repos.parse_url(text, field)
 
-    async def register(
-        self, repo_url: str, *, refresh: bool = False, context: Context | None = None
-    ) -> Outcome[Repo, repo.RepoEvent]:
+    async def register(self, repo_url: str, *, refresh: bool = False, context: Context | None = None) -> RepoOutcome:
         """Register a repository. Search for the projects of a known one again if it is in error, or with `refresh`."""
         url = self.parse_url(repo_url)
         command = repo.RegisterRepo(
@@ -52,18 +52,18 @@ class Tracker:
             url=url.canonical,
             clone_url=url.clone_url,
             max_attempts=self._policy.max_attempts,
-            at=self._now(),
+            at=_now(),
             refresh=refresh,
         )
         return await self._commands.execute(REPO, command.id, command, context)
 
-    async def remove(self, repo_url: str, context: Context | None = None) -> Outcome[Repo, repo.RepoEvent]:
+    async def remove(self, repo_url: str, context: Context | None = None) -> RepoOutcome:
         """End the registration of a repository; its tasks and analyses are the matter of `Removals`.
 
         Raises BadInput, and NotFound if the repository is not registered.
         """
         id_ = self._id(repo_url)
-        return await self._commands.execute(REPO, id_, repo.RemoveRepo(at=self._now()), context)
+        return await self._commands.execute(REPO, id_, repo.RemoveRepo(at=_now()), context)
 
     async def analyze(
         self,
@@ -75,7 +75,7 @@ class Tracker:
         engine: str | None = None,
         again: bool = False,
         context: Context | None = None,
-    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+    ) -> Sequence[TaskOutcome]:
         """Queue a task for a project of a repository, or for each of them.
 
         `ref` becomes the root's setting; with `once` it is for these tasks only, and no setting changes. `again`: the tests run
@@ -86,7 +86,7 @@ class Tracker:
         project = None if project is None else parse_subdir(project)
         known = await self._ready(repo_url)
         names = projects_of(known, project)
-        at = self._now()
+        at = _now()
         if ref is not None and not once:
             root = known.configs.get(ROOT, ProjectConfig())
             known = attrs.evolve(known, configs={**known.configs, ROOT: attrs.evolve(root, ref=ref)})
@@ -98,14 +98,12 @@ class Tracker:
             queue = [attrs.evolve(one, reuse_since=None) for one in queue]
         return await self._request(known, queue, context, ref=None if once else ref)
 
-    async def rescan(
-        self, known: Repo, seen: Sequence[ObservedRef], context: Context | None = None
-    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+    async def rescan(self, known: Repo, seen: Sequence[ObservedRef], context: Context | None = None) -> Sequence[TaskOutcome]:
         """Queue a task for each of these commits, of different projects of a repository.
 
         Raises Overtaken if another analysis was requested after the state `known`.
         """
-        at = self._now()
+        at = _now()
         queue = [
             attrs.evolve(
                 self._tasks.of_project(known, one.project, id_, self._policy.engine, at), ref=one.ref, commit_sha=one.commit_sha
@@ -115,14 +113,12 @@ class Tracker:
         commits = {one.project: one.commit_sha for one in seen}
         return await self._request(known, queue, context, commits=commits, requests=known.requests)
 
-    async def analyze_base(
-        self, known: Repo, head: Task, commit_sha: str, context: Context | None = None
-    ) -> Outcome[Task, task.TaskEvent]:
+    async def analyze_base(self, known: Repo, head: Task, commit_sha: str, context: Context | None = None) -> TaskOutcome:
         """Queue a task for another commit of a project. It is analysed in the same way as `head`, as a base for comparison.
 
         Raises Overtaken if another analysis was requested after the state `known`.
         """
-        at = self._now()
+        at = _now()
         (id_,) = self._tasks.ids(at, 1)
         queue = self._tasks.of_base(known, head, commit_sha, id_, at)
         (outcome,) = await self._request(known, [queue], context, requests=known.requests)
@@ -137,12 +133,12 @@ class Tracker:
         *,
         ref: str | None = None,
         context: Context | None = None,
-    ) -> Outcome[Task, task.TaskEvent]:
+    ) -> TaskOutcome:
         """Queue a task that scores profiles of a commit of a project that were made elsewhere.
 
         Raises Overtaken if another analysis was requested since the repository was as `known` has it.
         """
-        at = self._now()
+        at = _now()
         (id_,) = self._tasks.ids(at, 1)
         queue = self._tasks.of_project(known, project, id_, self._policy.engine, at)
         queue = attrs.evolve(queue, ref=ref or queue.ref, commit_sha=commit_sha, uploads=uploads, reuse_since=None)
@@ -158,13 +154,13 @@ class Tracker:
         commit_sha: str,
         pull: bool,
         beside: Callable[[Sequence[str]], CommandStep[Any, Any, Any]],
-    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+    ) -> Sequence[TaskOutcome]:
         """Queue a task for a commit of these projects, in one append with the step that `beside` makes of the ids of the tasks.
 
         The analysis of a pull request (`pull`), or of a ref that a project does not track, is never the project's latest.
         Raises Overtaken if another analysis was requested after the state `known`.
         """
-        at, queue = self._now(), []
+        at, queue = _now(), []
         for name, id_ in zip(names, self._tasks.ids(at, len(names)), strict=True):
             made = self._tasks.of_project(known, name, id_, self._policy.engine, at)
             queue.append(attrs.evolve(made, ref=ref, commit_sha=commit_sha, baseline=pull or ref != made.ref))
@@ -173,13 +169,13 @@ class Tracker:
 
     async def rescore(
         self, known: Repo, measured: Sequence[MeasuredTask], *, engine: str | None = None, context: Context | None = None
-    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+    ) -> Sequence[TaskOutcome]:
         """Queue a task for each of these test runs, at most MOST_PROJECTS, that scores its stored profile again.
 
         What the tests ran with stays; how functions are scored is the project's present setting.
         """
         engine = self._tasks.engine(engine)
-        at = self._now()
+        at = _now()
         queue = [
             self._tasks.of_profile(known, run, id_, engine, at)
             for run, id_ in zip(measured, self._tasks.ids(at, len(measured)), strict=True)
@@ -194,7 +190,7 @@ class Tracker:
         *,
         also: Sequence[CommandStep[Any, Any, Any]] = (),
         **more: Any,
-    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+    ) -> Sequence[TaskOutcome]:
         """Queue the tasks, and record the request in the repository: `more` are fields of RequestAnalysis."""
         request = repo.RequestAnalysis(tasks=tuple(command.id for command in queue), at=queue[0].at, **more)
         outcomes = await self._commands.execute_together(
@@ -211,20 +207,18 @@ class Tracker:
         *,
         without: frozenset[str] = frozenset(),
         context: Context | None = None,
-    ) -> Outcome[Repo, repo.RepoEvent]:
+    ) -> RepoOutcome:
         """Set what is given in `changes` for a project, or for the root, and remove what `without` names.
 
         Also raises BadSettings.
         """
         key = config_key(subdir)
-        command = repo.ConfigureProject(subdir=key, changes=checked(changes), without=without, at=self._now())
+        command = repo.ConfigureProject(subdir=key, changes=checked(changes), without=without, at=_now())
         return await self._commands.execute(REPO, self._id(repo_url), command, context)
 
-    async def remove_config(
-        self, repo_url: str, subdir: str | None, context: Context | None = None
-    ) -> Outcome[Repo, repo.RepoEvent]:
+    async def remove_config(self, repo_url: str, subdir: str | None, context: Context | None = None) -> RepoOutcome:
         """Forget the settings of a project, or of the root."""
-        command = repo.RemoveProjectConfig(subdir=config_key(subdir), at=self._now())
+        command = repo.RemoveProjectConfig(subdir=config_key(subdir), at=_now())
         return await self._commands.execute(REPO, self._id(repo_url), command, context)
 
     def _id(self, repo_url: str) -> str:
@@ -249,21 +243,21 @@ class Tracker:
             raise Refused(f"{known.url} could not be registered: {known.reason}")
         return known
 
-    async def cancel_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
+    async def cancel_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """End a waiting or running task. It stays in the lists. Raises Refused if it has ended."""
-        return await self._on_task(task_id, task.CancelTask(at=self._now()), context)
+        return await self._on_task(task_id, task.CancelTask(at=_now()), context)
 
-    async def retry_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
+    async def retry_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """Queue a failed or expired task again. It gets the number of attempts of a new task. Raises Refused."""
-        return await self._on_task(task_id, task.RetryTask(attempts=self._policy.max_attempts, at=self._now()), context)
+        return await self._on_task(task_id, task.RetryTask(attempts=self._policy.max_attempts, at=_now()), context)
 
-    async def delete_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
+    async def delete_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """Remove a task; one that is under way is cancelled."""
-        return await self._on_task(task_id, task.DeleteTask(at=self._now()), context)
+        return await self._on_task(task_id, task.DeleteTask(at=_now()), context)
 
-    async def mark_seen(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
+    async def mark_seen(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """Mark a task as seen."""
-        return await self._on_task(task_id, task.MarkTask(hide=False, at=self._now()), context)
+        return await self._on_task(task_id, task.MarkTask(hide=False, at=_now()), context)
 
     async def hide_tasks(self, task_ids: Sequence[str], context: Context | None = None) -> int:
         """Hide these tasks. Return the sequence of the last stored commit: 0 if no task changed."""
@@ -272,19 +266,19 @@ class Tracker:
         async def hide(task_id: str) -> int:
             async with limit:
                 try:
-                    outcome = await self._on_task(task_id, task.MarkTask(hide=True, at=self._now()), context)
+                    outcome = await self._on_task(task_id, task.MarkTask(hide=True, at=_now()), context)
                 except NotFound:
                     return 0  # deleted since
                 return outcome.sequence if outcome.events else 0
 
         return max(await asyncio.gather(*map(hide, task_ids)), default=0)
 
-    async def _on_task(self, task_id: str, command: task.TaskCommand, context: Context | None) -> Outcome[Task, task.TaskEvent]:
+    async def _on_task(self, task_id: str, command: task.TaskCommand, context: Context | None) -> TaskOutcome:
         return await self._commands.execute(TASK, task_id, command, context)
 
     async def pause_worker(
         self, worker_id: str, *, paused: bool, context: Context | None = None
     ) -> Outcome[worker.Worker, worker.WorkerEvent]:
         """Let a worker take no more jobs, or take them again."""
-        command = worker.PauseWorker(paused=paused, at=self._now())
+        command = worker.PauseWorker(paused=paused, at=_now())
         return await self._commands.execute(WORKER, worker_id, command, context)

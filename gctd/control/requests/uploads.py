@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import attrs
 
-from eventlog import Context, EventLog
+from eventlog import Commit, Context, EventLog
 from eventlog.broker.blobs import Blobs
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.analysis import Blob, analysis_id
@@ -43,23 +43,15 @@ class Uploaded:
     known: bool
 
 
+@attrs.frozen
 class Uploads:
     """Takes profiles. `caught_up` waits until the read model has all commits of the log."""
 
-    def __init__(
-        self,
-        log: EventLog,
-        queries: TrackerQueries,
-        blobs: Blobs,
-        tracker: Tracker,
-        *,
-        caught_up: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._log = log
-        self._queries = queries
-        self._blobs = blobs
-        self._tracker = tracker
-        self._caught_up = caught_up
+    _log: EventLog
+    _queries: TrackerQueries
+    _blobs: Blobs
+    _tracker: Tracker
+    _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
 
     async def upload(
         self,
@@ -126,28 +118,19 @@ class Uploads:
         known: Repo = commit.state
         return known
 
-    async def _newest(self, known: Repo, project: str, commit_sha: str) -> _Queued | None:
-        """Return the newest task with uploads for a commit that has not failed."""
+    async def _newest(self, known: Repo, project: str, commit_sha: str) -> Commit | None:
+        """Return the last commit of the newest task with uploads that has not failed, for a commit of the repository."""
         tasks = [task.id for task in await self._queries.tasks_of_commit(known.id, project, commit_sha)]
         analyses = await self._queries.analyses_at(analysis_id(known.id, project), commit_sha)
         found = []
         for task in dict.fromkeys([*tasks, *(one.task_id for one in analyses if one.source == "upload")]):
-            commit = await self._log.last(TASK.aggregate(task), consistent=True)
-            state: Task | None = commit.state if commit else None
-            if commit is not None and state is not None and state.uploads and state.status not in _FAILED and not state.dropped:
-                found.append(_Queued(state, commit.sequence))
+            last = await self._log.last(TASK.aggregate(task), consistent=True)
+            if last is not None and last.state.uploads and last.state.status not in _FAILED and not last.state.dropped:
+                found.append(last)
         return max(found, key=lambda one: (one.state.created_at, one.state.id), default=None)
 
 
 _FAILED = {TaskStatus.FAILED, TaskStatus.EXPIRED}
-
-
-@attrs.frozen
-class _Queued:
-    """A task, and the sequence of its last commit."""
-
-    state: Task
-    sequence: int
 
 
 def _check(body: bytes, project: Project) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+import attrs
 import structlog
 
 from eventlog import EventLog, EventLogError
@@ -24,24 +24,15 @@ BACK_OFF = 5.0
 """Seconds until the next try after an error."""
 
 
+@attrs.frozen
 class ScheduledUpdates:
-    """Begins a round `every` seconds after the begin of the last one on any server; 0: never."""
+    """Begins a round the time `every` after the begin of the last one on any server; 0: never."""
 
-    def __init__(
-        self,
-        log: EventLog,
-        commands: Commands,
-        updates: Updates,
-        *,
-        every: float,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._log = log
-        self._commands = commands
-        self._updates = updates
-        self._every = timedelta(seconds=every)
-        self._now = now
-        self._server = uuid4().hex
+    _log: EventLog
+    _commands: Commands
+    _updates: Updates
+    _every: timedelta = attrs.field(kw_only=True)
+    _server: str = attrs.field(factory=lambda: uuid4().hex, init=False)
 
     async def run(self) -> None:
         """Do the rounds that this server gets, until cancelled. Errors are logged."""
@@ -55,7 +46,7 @@ class ScheduledUpdates:
 
     async def round(self) -> bool:
         """Check all repositories if a round is due and no other server begins it; return whether this one did."""
-        command = BeginUpdateCheck(server=self._server, every=self._every, at=self._now())
+        command = BeginUpdateCheck(server=self._server, every=self._every, at=datetime.now(UTC))
         begun = await self._commands.execute(SCHEDULE, UPDATES, command)
         if not begun.events:
             return False
@@ -70,7 +61,7 @@ class ScheduledUpdates:
             "scheduled": sum(one.scheduled for one in found),
             "failed": sum(one.error is not None for one in found),
         }
-        end = EndUpdateCheck(round=begun.state.round, server=self._server, at=self._now(), **figures)
+        end = EndUpdateCheck(round=begun.state.round, server=self._server, at=datetime.now(UTC), **figures)
         await self._commands.execute(SCHEDULE, UPDATES, end)
         _log.info("scheduled check for updates", round=begun.state.round, **figures)
         return True
@@ -79,4 +70,4 @@ class ScheduledUpdates:
         """Seconds until the next look."""
         last = await self._log.last(SCHEDULE.aggregate(UPDATES), consistent=True)
         due = due_at(None if last is None else last.state, self._every)
-        return 0.0 if due is None else min(max((due - self._now()).total_seconds(), 0.0), LONGEST_SLEEP)
+        return 0.0 if due is None else min(max((due - datetime.now(UTC)).total_seconds(), 0.0), LONGEST_SLEEP)

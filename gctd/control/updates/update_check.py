@@ -66,26 +66,17 @@ class Checked:
     after: tuple[str, str] | None = None
 
 
+@attrs.frozen(eq=False)
 class Updates:
     """Checks repositories. `caught_up` waits until the read model has all that is in the log now."""
 
-    def __init__(
-        self,
-        log: EventLog,
-        queries: TrackerQueries,
-        tracker: Tracker,
-        git: Git,
-        *,
-        caught_up: Callable[[], Awaitable[None]],
-        git_timeout: float,
-    ) -> None:
-        self._log = log
-        self._queries = queries
-        self._tracker = tracker
-        self._git = git
-        self._caught_up = caught_up
-        self._git_timeout = git_timeout
-        self._probing = asyncio.Semaphore(PROBES)
+    _log: EventLog
+    _queries: TrackerQueries
+    _tracker: Tracker
+    _git: Git
+    _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
+    _git_timeout: float = attrs.field(kw_only=True)
+    _probing: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(PROBES), init=False)
 
     async def check_one(self, repo_url: str, *, schedule: bool, context: Context | None = None) -> Checked:
         """Check one repository. Raises BadInput, NotFound, and the errors of storing a commit."""

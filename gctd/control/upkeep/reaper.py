@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,29 +56,18 @@ MOST_AT_ONCE = 200
 """Waiting tasks whose jobs are looked up in one sweep."""
 
 
+@attrs.define(eq=False)
 class Reaper:
     """Sweeps while `run` is active."""
 
-    def __init__(
-        self,
-        log: EventLog,
-        commands: Commands,
-        queries: TrackerQueries,
-        lanes: Lanes,
-        presence: Presence,
-        patience: Timeouts,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._log = log
-        self._commands = commands
-        self._queries = queries
-        self._lanes = lanes
-        self._presence = presence
-        self._patience = patience
-        self._now = now
-        self._missing: dict[str, float] = {}
-        self._looked: dict[str, float] = {}
+    _log: EventLog
+    _commands: Commands
+    _queries: TrackerQueries
+    _lanes: Lanes
+    _presence: Presence
+    _patience: Timeouts
+    _missing: dict[str, float] = attrs.field(factory=dict, init=False)
+    _looked: dict[str, float] = attrs.field(factory=dict, init=False)
 
     async def run(self) -> None:
         """Sweep until cancelled, at a slow rate while there is no work. An error is logged, and the next sweep follows."""
@@ -103,10 +92,10 @@ class Reaper:
         present = await self._sessions() if held else {}
         for row in running:
             if reason := self._lost(present, row):
-                await self._execute(TASK, row.id, LoseTask(attempt=row.attempt, reason=reason, at=self._now()))
+                await self._execute(TASK, row.id, LoseTask(attempt=row.attempt, reason=reason, at=datetime.now(UTC)))
         for repo in repos:
             await self._look_at_repo(repo, present)
-        since = self._now() - timedelta(seconds=self._patience.job)
+        since = datetime.now(UTC) - timedelta(seconds=self._patience.job)
         waiting = await self._queries.tasks_waiting(since=since)
         await self._look_at_waiting(waiting)
         return bool(rows or waiting)
@@ -133,11 +122,11 @@ class Reaper:
     async def _look_at_repo(self, repo: RepoView, present: dict[str, str]) -> None:
         if repo.session is not None:
             if reason := self._lost(present, repo):
-                command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=self._now())
+                command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=datetime.now(UTC))
                 await self._execute(REPO, repo.id, command)
         elif self._age(repo.requested) > self._patience.queue:
             reason = "no worker took it up in time"
-            command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=self._now(), final=True)
+            command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=datetime.now(UTC), final=True)
             await self._execute(REPO, repo.id, command)
         else:
             await self._give_job(JobKind.DISCOVER, REPO.aggregate(repo.id), repo.retry_at or repo.updated_at)
@@ -146,7 +135,7 @@ class Reaper:
         looked = 0
         for row in waiting:
             if self._age(row.waiting_since) > self._patience.queue:
-                command = ExpireTask(attempt=row.attempt, reason="no worker took it up in time", at=self._now())
+                command = ExpireTask(attempt=row.attempt, reason="no worker took it up in time", at=datetime.now(UTC))
                 await self._execute(TASK, row.id, command)
             elif looked < MOST_AT_ONCE:
                 due = row.retry_at or row.waiting_since
@@ -174,4 +163,4 @@ class Reaper:
         return True
 
     def _age(self, time_text: str) -> float:
-        return (self._now() - datetime.fromisoformat(time_text)).total_seconds()
+        return (datetime.now(UTC) - datetime.fromisoformat(time_text)).total_seconds()

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import attrs
 import structlog
 
 from eventlog import Context, Decider, EventLog, EventLogError
@@ -32,23 +33,15 @@ AT_ONCE = 64
 """Aggregates that are changed concurrently."""
 
 
+@attrs.frozen
 class Removals:
     """Removes repositories. `caught_up` waits until the read model has all commits of the log."""
 
-    def __init__(
-        self,
-        log: EventLog,
-        commands: Commands,
-        queries: TrackerQueries,
-        tracker: Tracker,
-        *,
-        caught_up: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._log = log
-        self._commands = commands
-        self._queries = queries
-        self._tracker = tracker
-        self._caught_up = caught_up
+    _log: EventLog
+    _commands: Commands
+    _queries: TrackerQueries
+    _tracker: Tracker
+    _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
 
     async def run(self) -> None:
         """Sweep until cancelled; errors are logged, and the next sweep tries again."""

@@ -18,10 +18,8 @@ from gctd.domain.registry import REGISTRY
 from gctd.domain.task import TASK, TaskEvent
 from gctd.domain.verdict import Result, Rules
 from gctd.engines import report as report_format
-from gctd.exports.dashboard import Dashboard
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView
-from gctd.scan.hosts.links import Links
 from tests.gctd.domain.test_delivery import AT, RECEIVED
 from tests.gctd.domain.test_tasks import ENDED, QUEUED, STARTED
 from tests.gctd.test_exports import analysis, entry, report
@@ -74,11 +72,8 @@ async def reported(tables: Tables) -> d.Delivery:
         commands,
         cast("TrackerQueries", tables),
         nothing,
-        nothing,
-        MemoryBlobs(),
-        Links.of({}),
         {},
-        dashboard=Dashboard.at(""),
+        nothing,
         caught_up=tables.catch_up,
     )
     await reporting.advance(RECEIVED.id)
