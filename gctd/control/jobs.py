@@ -12,9 +12,12 @@ import msgspec
 
 from eventlog import AggregateId, Commit, Context, Decider
 from eventlog.broker.job import Job
-from gctd.domain import repo, task
 from gctd.domain.capabilities import Needs
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo import REPO
+from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.task import TASK
+from gctd.domain.task.state import Task
 
 MOST_CARRIED = 16_384
 """Bytes that a commit may have to go with its job."""
@@ -28,7 +31,7 @@ class JobKind(StrEnum):
 
 
 _NO_COMMIT = msgspec.Raw(b"null")
-_DECIDERS: Mapping[str, Decider[Any, Any, Any]] = {JobKind.DISCOVER: repo.REPO, JobKind.SCAN: task.TASK}
+_DECIDERS: Mapping[str, Decider[Any, Any, Any]] = {JobKind.DISCOVER: REPO, JobKind.SCAN: TASK}
 
 
 def aggregate_of(kind: JobKind, id_: str) -> AggregateId:
@@ -79,13 +82,13 @@ class JobRequest:
     needs: Needs = attrs.field(factory=Needs)
 
 
-def ticket(state: repo.Repo | task.Task, sequence: int, context: Context, commit: Commit | None = None) -> JobTicket:
+def ticket(state: Repo | Task, sequence: int, context: Context, commit: Commit | None = None) -> JobTicket:
     """The job that the commit at that sequence asks for, in the context of its consequences. `state` is the state after it.
 
     A small commit goes with it, so that the worker need not read it; everything else it reads from the log.
     """
     carried = msgspec.Raw(commit.data) if commit is not None and len(commit.data) <= MOST_CARRIED else _NO_COMMIT
-    if isinstance(state, repo.Repo):
+    if isinstance(state, Repo):
         kind, of, fast, needs, blocked = JobKind.DISCOVER, state.id, True, Needs(), ""
     else:
         kind, of, fast, needs = JobKind.SCAN, state.repo_id, state.without_tests, state.needs
@@ -131,9 +134,9 @@ def due(commit: Commit, at: datetime, *, carried: Commit | None = None) -> JobTi
 
 def waits(state: Any) -> bool:
     """Whether an aggregate waits for a worker."""
-    if isinstance(state, repo.Repo):
-        return state.status is repo.RepoStatus.REGISTERING and state.lease is None
-    return isinstance(state, task.Task) and state.status.waiting and not state.deleted
+    if isinstance(state, Repo):
+        return state.status is RepoStatus.REGISTERING and state.lease is None
+    return isinstance(state, Task) and state.status.waiting and not state.deleted
 
 
 _ASKING = frozenset(

@@ -9,7 +9,7 @@ from typing import Any
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.repo.project import Project
-from gctd.domain.task import Progress
+from gctd.domain.task.events import Progress
 from gctd.readmodel.attempts import progress_of
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
 from httpkit.messages.fields import UNSET, Unset, member, message

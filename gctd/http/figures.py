@@ -15,7 +15,7 @@ from eventlog import EventLogError
 from eventlog.broker.queue import Depth
 from gctd.control.heartbeat import Heartbeat, WorkerStatus, decoded
 from gctd.control.lanes.lanes import Lanes
-from gctd.domain.task import TaskStatus
+from gctd.domain.task.state import TaskStatus
 from gctd.readmodel.queries import TrackerQueries
 from gctd.wiring.broker import Broker
 from httpkit.ops.metrics import NOT_KNOWN, gauge, total

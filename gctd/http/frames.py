@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 import msgspec
 
-from gctd.domain.delivery import Delivery
-from gctd.domain.repo import Repo, RepoStatus
+from gctd.domain.delivery.state import Delivery
+from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.schedule import Schedule
-from gctd.domain.task import Task, TaskLogStored, TaskProgressed, TaskStageReached
+from gctd.domain.task.events import TaskLogStored, TaskProgressed, TaskStageReached
+from gctd.domain.task.state import Task
 from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from gctd.http.bodies import RepoBody, TaskBody

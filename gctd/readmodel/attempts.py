@@ -8,7 +8,8 @@ from datetime import datetime
 import attrs
 import msgspec
 
-from gctd.domain.task import Attempt, AttemptLog, Progress
+from gctd.domain.task.attempts import Attempt
+from gctd.domain.task.events import AttemptLog, Progress
 from projections.model import timestamp_text
 
 _decoder = msgspec.json.Decoder(tuple[Attempt, ...])

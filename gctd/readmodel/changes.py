@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eventlog import Decider
-from gctd.domain import delivery, repo, schedule, task, verdict, worker
+from gctd.domain import schedule, verdict, worker
 from gctd.domain.delivery import DELIVERY
 from gctd.domain.repo import REPO
 from gctd.domain.schedule import SCHEDULE
@@ -14,10 +14,10 @@ from gctd.domain.verdict import VERDICT
 from gctd.domain.worker import WORKER
 
 DECIDERS: dict[str, Decider[Any, Any, Any]] = {
-    delivery.CATEGORY: DELIVERY,
-    repo.CATEGORY: REPO,
+    DELIVERY.category: DELIVERY,
+    REPO.category: REPO,
     schedule.CATEGORY: SCHEDULE,
-    task.CATEGORY: TASK,
+    TASK.category: TASK,
     verdict.CATEGORY: VERDICT,
     worker.CATEGORY: WORKER,
 }

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog import Commit
-from gctd.domain import delivery, repo, schedule, task, verdict, worker
+from gctd.domain import schedule, verdict, worker
+from gctd.domain.delivery import DELIVERY
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo import REPO
+from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.task import TASK
+from gctd.domain.task.state import Task
 from gctd.readmodel.rows import (
     analysis_row,
     delivery_row,
@@ -28,14 +33,14 @@ from servicekit.access.model import TokenModel, with_tokens
 
 
 def _repo(commit: Commit) -> Iterable[Change]:
-    state: repo.Repo = commit.state
-    if state.status is repo.RepoStatus.REMOVED:
+    state: Repo = commit.state
+    if state.status is RepoStatus.REMOVED:
         return (Delete(REPOS, (state.id,)),)
     return (Put(REPOS, repo_row(state, commit.sequence)),)
 
 
 def _task(commit: Commit) -> Iterable[Change]:
-    state: task.Task = commit.state
+    state: Task = commit.state
     if state.deleted:
         return (Delete(TASKS, (state.id,)),)
     return (Put(TASKS, task_row(state, commit.sequence)),)
@@ -50,7 +55,7 @@ def _analysis(commit: Commit) -> Iterable[Change]:
         return ()
     for event in commit.body.events:
         if event.type == completed:
-            state: task.Task = commit.state
+            state: Task = commit.state
             assert state.analysis is not None, "a completed task has an analysis"
             return (Put(ANALYSES, analysis_row(state, state.analysis, commit.sequence)),)
     return ()
@@ -79,17 +84,15 @@ _MODEL = ReadModel(
     stream="GCTD",
     registry=REGISTRY,
     projections=(
-        Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}, latest=frozenset({repo.CATEGORY})),
-        Projection("tasks", 3, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
-        Projection("analyses", 5, (ANALYSES,), {task.CATEGORY: _analysis}),
+        Projection("repos", 1, (REPOS,), {REPO.category: _repo}, latest=frozenset({REPO.category})),
+        Projection("tasks", 3, (TASKS,), {TASK.category: _task}, latest=frozenset({TASK.category})),
+        Projection("analyses", 5, (ANALYSES,), {TASK.category: _analysis}),
         Projection("verdicts", 1, (VERDICTS,), {verdict.CATEGORY: _verdict}, latest=frozenset({verdict.CATEGORY})),
-        Projection("deliveries", 1, (DELIVERIES,), {delivery.CATEGORY: _delivery}, latest=frozenset({delivery.CATEGORY})),
+        Projection("deliveries", 1, (DELIVERIES,), {DELIVERY.category: _delivery}, latest=frozenset({DELIVERY.category})),
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",
-    folds={
-        decider.category: decider.fold for decider in (delivery.DELIVERY, repo.REPO, schedule.SCHEDULE, task.TASK, worker.WORKER)
-    },
+    folds={decider.category: decider.fold for decider in (DELIVERY, REPO, schedule.SCHEDULE, TASK, worker.WORKER)},
     settings=SettingNames(prefix="GCTD"),
 )
 MODEL = with_tokens(_MODEL, ACCESS)

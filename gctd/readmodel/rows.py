@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from gctd.domain.analysis import Analysis
-from gctd.domain.delivery import Delivery
-from gctd.domain.repo import Repo
-from gctd.domain.task import Task
+from gctd.domain.delivery.state import Delivery
+from gctd.domain.repo.state import Repo
+from gctd.domain.task.state import Task
 from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 

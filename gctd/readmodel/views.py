@@ -9,10 +9,10 @@ import attrs
 import msgspec
 
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
-from gctd.domain.repo import Repo
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.repo.project import Project
-from gctd.domain.task import Task
+from gctd.domain.repo.state import Repo
+from gctd.domain.task.state import Task
 from gctd.domain.verdict import Finding, Result, Rules
 from gctd.readmodel.rows import repo_row, task_row
 from gctd.readmodel.tables import REPOS, TASKS

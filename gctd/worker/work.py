@@ -9,9 +9,10 @@ import attrs
 
 from gctd.domain.analysis import Analysis
 from gctd.domain.capabilities import Capabilities
-from gctd.domain.repo import Repo
 from gctd.domain.repo.project import Project
-from gctd.domain.task import Progress, Task
+from gctd.domain.repo.state import Repo
+from gctd.domain.task.events import Progress
+from gctd.domain.task.state import Task
 from gctd.scan.isolation.output import OnLog
 
 

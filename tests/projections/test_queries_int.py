@@ -21,9 +21,9 @@ import pytest
 import pytest_asyncio
 
 from gctd.domain.analysis import Analysis, Measurement, analysis_id
-from gctd.domain.delivery import Delivery, DeliveryStatus
-from gctd.domain.repo import Repo, RepoStatus
-from gctd.domain.task import Task, TaskStatus
+from gctd.domain.delivery.state import Delivery, DeliveryStatus
+from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.task.state import Task, TaskStatus
 from gctd.domain.verdict import Result, Verdict
 from gctd.domain.worker import Worker
 from gctd.readmodel import graph

@@ -18,8 +18,10 @@ from gctd.control.comparing.pairs import Pair, compared
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import GctdError, NotFound, Overtaken
 from gctd.domain.options import threshold_of
-from gctd.domain.repo import REPO, Repo
-from gctd.domain.task import TASK, Task
+from gctd.domain.repo import REPO
+from gctd.domain.repo.state import Repo
+from gctd.domain.task import TASK
+from gctd.domain.task.state import Task
 from gctd.domain.verdict import VERDICT, AskVerdict, Finding, GiveVerdict, Result, Rules, VerdictAsked, verdict_id
 from gctd.engines.changes.gate import GateFacts, Verdict, judge
 from gctd.exports.coverage import Coverages

@@ -17,7 +17,7 @@ import msgspec
 from yarl import URL
 
 from gctd.control.forges.configured import Forge
-from gctd.domain.delivery import Delivery
+from gctd.domain.delivery.state import Delivery
 
 CONTEXT = "gctd"
 """The name of the commit status."""

@@ -14,7 +14,9 @@ from eventlog.commands import Commands
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.payloads import PushedCommit, pushed_commit, signed_by
 from gctd.control.requests.tracker import Tracker
-from gctd.domain.delivery import DELIVERY, DeliveryReceived, ReceiveDelivery, delivery_id
+from gctd.domain.delivery import DELIVERY, delivery_id
+from gctd.domain.delivery.commands import ReceiveDelivery
+from gctd.domain.delivery.events import DeliveryReceived
 from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import parse_ref
 

@@ -8,7 +8,7 @@ from eventlog.broker.blobs import Blobs
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.comparing.pairs import Pair, compared
 from gctd.control.forges.api import marker
-from gctd.domain.delivery import Delivery
+from gctd.domain.delivery.state import Delivery
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.domain.verdict import Rules

@@ -21,23 +21,22 @@ from gctd.control.forges.api import ForgeApi, ForgeFailed
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.report_contents import ReportContents
 from gctd.control.requests.tracker import Tracker
-from gctd.domain.delivery import (
+from gctd.domain.delivery import DELIVERY
+from gctd.domain.delivery.commands import (
     CLAIM,
-    DELIVERY,
     AttemptReport,
     DecideReport,
-    Delivery,
     DeliveryCommand,
-    DeliveryEvent,
-    DeliveryStatus,
     EndDelivery,
     FinishAttempt,
-    Part,
     ScheduleDelivery,
     may_attempt,
 )
+from gctd.domain.delivery.events import DeliveryEvent, Part
+from gctd.domain.delivery.state import Delivery, DeliveryStatus
 from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
-from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.repo import REPO
+from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.verdict import Result
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView

@@ -29,8 +29,9 @@ from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import SCAN_STREAM, JobQueues
 from gctd.domain.capabilities import Needs
 from gctd.domain.errors import NotFound, Refused
-from gctd.domain.repo import Repo
-from gctd.domain.task import TASK, BlockTask, UnblockTask
+from gctd.domain.repo.state import Repo
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import BlockTask, UnblockTask
 from gctd.readmodel import MODEL
 
 _log = structlog.get_logger(__name__)

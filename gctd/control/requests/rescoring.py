@@ -13,7 +13,8 @@ from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import TaskOutcome, Tracker
 from gctd.domain.errors import Refused
 from gctd.domain.remote.refs import parse_subdir
-from gctd.domain.task import TASK, Task
+from gctd.domain.task import TASK
+from gctd.domain.task.state import Task
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView
 

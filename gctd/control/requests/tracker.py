@@ -13,18 +13,24 @@ from eventlog import Context, EventLog
 from eventlog.commands import Commands, CommandStep, Outcome
 from gctd.control.requests.new_tasks import MeasuredTask, NewTasks, ObservedRef, projects_of
 from gctd.control.requests.policy import Policy
-from gctd.domain import repo, task, worker
+from gctd.domain import worker
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.remote.refs import parse_ref, parse_subdir
 from gctd.domain.remote.urls import RepoUrl, repo_id
-from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.repo import REPO
+from gctd.domain.repo.commands import ConfigureProject, RegisterRepo, RemoveProjectConfig, RemoveRepo, RequestAnalysis
 from gctd.domain.repo.config import ROOT, ProjectConfig, checked, config_key
-from gctd.domain.task import TASK, Task
+from gctd.domain.repo.events import RepoEvent
+from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import CancelTask, DeleteTask, MarkTask, QueueTask, RetryTask, TaskCommand
+from gctd.domain.task.events import TaskEvent
+from gctd.domain.task.state import Task
 from gctd.domain.upload import UploadedProfile
 from gctd.domain.worker import WORKER
 
-TaskOutcome = Outcome[Task, task.TaskEvent]
-RepoOutcome = Outcome[Repo, repo.RepoEvent]
+TaskOutcome = Outcome[Task, TaskEvent]
+RepoOutcome = Outcome[Repo, RepoEvent]
 
 
 def _now() -> datetime:
@@ -47,7 +53,7 @@ class Tracker:
     async def register(self, repo_url: str, *, refresh: bool = False, context: Context | None = None) -> RepoOutcome:
         """Register a repository. Search for the projects of a known one again if it is in error, or with `refresh`."""
         url = self.parse_url(repo_url)
-        command = repo.RegisterRepo(
+        command = RegisterRepo(
             id=repo_id(url.canonical),
             url=url.canonical,
             clone_url=url.clone_url,
@@ -63,7 +69,7 @@ class Tracker:
         Raises BadInput, and NotFound if the repository is not registered.
         """
         id_ = self._id(repo_url)
-        return await self._commands.execute(REPO, id_, repo.RemoveRepo(at=_now()), context)
+        return await self._commands.execute(REPO, id_, RemoveRepo(at=_now()), context)
 
     async def analyze(
         self,
@@ -185,14 +191,14 @@ class Tracker:
     async def _request(
         self,
         known: Repo,
-        queue: Sequence[task.QueueTask],
+        queue: Sequence[QueueTask],
         context: Context | None,
         *,
         also: Sequence[CommandStep[Any, Any, Any]] = (),
         **more: Any,
     ) -> Sequence[TaskOutcome]:
         """Queue the tasks, and record the request in the repository: `more` are fields of RequestAnalysis."""
-        request = repo.RequestAnalysis(tasks=tuple(command.id for command in queue), at=queue[0].at, **more)
+        request = RequestAnalysis(tasks=tuple(command.id for command in queue), at=queue[0].at, **more)
         outcomes = await self._commands.execute_together(
             [CommandStep(REPO, known.id, request), *(CommandStep(TASK, command.id, command) for command in queue), *also],
             context,
@@ -213,12 +219,12 @@ class Tracker:
         Also raises BadSettings.
         """
         key = config_key(subdir)
-        command = repo.ConfigureProject(subdir=key, changes=checked(changes), without=without, at=_now())
+        command = ConfigureProject(subdir=key, changes=checked(changes), without=without, at=_now())
         return await self._commands.execute(REPO, self._id(repo_url), command, context)
 
     async def remove_config(self, repo_url: str, subdir: str | None, context: Context | None = None) -> RepoOutcome:
         """Forget the settings of a project, or of the root."""
-        command = repo.RemoveProjectConfig(subdir=config_key(subdir), at=_now())
+        command = RemoveProjectConfig(subdir=config_key(subdir), at=_now())
         return await self._commands.execute(REPO, self._id(repo_url), command, context)
 
     def _id(self, repo_url: str) -> str:
@@ -245,19 +251,19 @@ class Tracker:
 
     async def cancel_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """End a waiting or running task. It stays in the lists. Raises Refused if it has ended."""
-        return await self._on_task(task_id, task.CancelTask(at=_now()), context)
+        return await self._on_task(task_id, CancelTask(at=_now()), context)
 
     async def retry_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """Queue a failed or expired task again. It gets the number of attempts of a new task. Raises Refused."""
-        return await self._on_task(task_id, task.RetryTask(attempts=self._policy.max_attempts, at=_now()), context)
+        return await self._on_task(task_id, RetryTask(attempts=self._policy.max_attempts, at=_now()), context)
 
     async def delete_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """Remove a task; one that is under way is cancelled."""
-        return await self._on_task(task_id, task.DeleteTask(at=_now()), context)
+        return await self._on_task(task_id, DeleteTask(at=_now()), context)
 
     async def mark_seen(self, task_id: str, context: Context | None = None) -> TaskOutcome:
         """Mark a task as seen."""
-        return await self._on_task(task_id, task.MarkTask(hide=False, at=_now()), context)
+        return await self._on_task(task_id, MarkTask(hide=False, at=_now()), context)
 
     async def hide_tasks(self, task_ids: Sequence[str], context: Context | None = None) -> int:
         """Hide these tasks. Return the sequence of the last stored commit: 0 if no task changed."""
@@ -266,14 +272,14 @@ class Tracker:
         async def hide(task_id: str) -> int:
             async with limit:
                 try:
-                    outcome = await self._on_task(task_id, task.MarkTask(hide=True, at=_now()), context)
+                    outcome = await self._on_task(task_id, MarkTask(hide=True, at=_now()), context)
                 except NotFound:
                     return 0  # deleted since
                 return outcome.sequence if outcome.events else 0
 
         return max(await asyncio.gather(*map(hide, task_ids)), default=0)
 
-    async def _on_task(self, task_id: str, command: task.TaskCommand, context: Context | None) -> TaskOutcome:
+    async def _on_task(self, task_id: str, command: TaskCommand, context: Context | None) -> TaskOutcome:
         return await self._commands.execute(TASK, task_id, command, context)
 
     async def pause_worker(

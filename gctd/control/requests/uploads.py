@@ -18,9 +18,11 @@ from gctd.control.requests.tracker import Tracker
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.errors import BadInput, NotFound, Overtaken, Refused
 from gctd.domain.remote.refs import is_commit_id, parse_ref
-from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.repo import REPO
 from gctd.domain.repo.project import Project
-from gctd.domain.task import TASK, Task, TaskStatus
+from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.task import TASK
+from gctd.domain.task.state import Task, TaskStatus
 from gctd.domain.upload import UploadedProfile, checked_upload, with_upload
 from gctd.engines.golang.profile import Profile, ProfileTooLarge, parse_profile
 from gctd.readmodel.queries import TrackerQueries

@@ -18,8 +18,9 @@ from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import BadInput, NotFound, Overtaken
 from gctd.domain.options import parse_duration
-from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.repo import REPO
 from gctd.domain.repo.config import effective
+from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
 from gctd.scan.errors import GitError, ScanError

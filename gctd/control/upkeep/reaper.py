@@ -23,8 +23,10 @@ from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind
 from gctd.control.lanes.lanes import Lanes
 from gctd.domain.errors import GctdError
-from gctd.domain.repo import REPO, LoseDiscovery
-from gctd.domain.task import TASK, ExpireTask, LoseTask
+from gctd.domain.repo import REPO
+from gctd.domain.repo.commands import LoseDiscovery
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import ExpireTask, LoseTask
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import RepoView, TaskView
 from projections.errors import ProjectionError

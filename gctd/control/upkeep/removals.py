@@ -19,8 +19,10 @@ from eventlog.commands import Commands
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import GctdError, NotFound
 from gctd.domain.remote.urls import repo_id
-from gctd.domain.repo import REPO, RepoStatus
-from gctd.domain.task import TASK, DropTask
+from gctd.domain.repo import REPO
+from gctd.domain.repo.state import RepoStatus
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import DropTask
 from gctd.domain.verdict import VERDICT, DropVerdict
 from gctd.readmodel.queries import TrackerQueries
 from projections.errors import ProjectionError

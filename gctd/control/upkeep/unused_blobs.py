@@ -20,9 +20,9 @@ import structlog
 from eventlog import BlobMissing, EventLogError
 from eventlog.broker.blobs import BlobStore, Removed
 from eventlog.jetstream.log import JetStreamLog
-from gctd.domain import task
 from gctd.domain.analysis import analysis_id
-from gctd.domain.task import Task
+from gctd.domain.task import TASK
+from gctd.domain.task.state import Task
 
 _log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class UnusedBlobs:
     async def remove(self) -> Removed:
         """Make one pass. Raises Unavailable, and UndecodableCommit if a task cannot be read: in doubt every body stays."""
         references = _References(before=datetime.now(UTC) - timedelta(seconds=self._grace))
-        async for commits in self._events.last_of_all(task.CATEGORY):
+        async for commits in self._events.last_of_all(TASK.category):
             for commit in commits:
                 references.add(commit.state, commit.data)
         for digest in references.lists:

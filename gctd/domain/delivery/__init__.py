@@ -11,33 +11,9 @@ from __future__ import annotations
 from hashlib import sha256
 
 from eventlog import Decider
-from gctd.domain.delivery.commands import (
-    CLAIM,
-    FIRST_RETRY,
-    LONGEST_RETRY,
-    PATIENCE,
-    AttemptReport,
-    DecideReport,
-    DeliveryCommand,
-    EndDelivery,
-    FinishAttempt,
-    ReceiveDelivery,
-    ScheduleDelivery,
-    decide,
-    may_attempt,
-)
-from gctd.domain.delivery.events import (
-    DeliveryEnded,
-    DeliveryEvent,
-    DeliveryReceived,
-    DeliveryScheduled,
-    Part,
-    ReportAttempted,
-    ReportAttemptFailed,
-    ReportDecided,
-    ReportDelivered,
-)
-from gctd.domain.delivery.state import CATEGORY, Delivery, DeliveryStatus, evolve
+from gctd.domain.delivery.commands import DeliveryCommand, decide
+from gctd.domain.delivery.events import DeliveryEvent
+from gctd.domain.delivery.state import CATEGORY, Delivery, evolve
 
 
 def delivery_id(forge: str, body: bytes) -> str:
@@ -46,34 +22,3 @@ def delivery_id(forge: str, body: bytes) -> str:
 
 
 DELIVERY: Decider[Delivery, DeliveryCommand, DeliveryEvent] = Decider(CATEGORY, decide, evolve)
-
-__all__ = [
-    "CATEGORY",
-    "CLAIM",
-    "DELIVERY",
-    "FIRST_RETRY",
-    "LONGEST_RETRY",
-    "PATIENCE",
-    "AttemptReport",
-    "DecideReport",
-    "Delivery",
-    "DeliveryCommand",
-    "DeliveryEnded",
-    "DeliveryEvent",
-    "DeliveryReceived",
-    "DeliveryScheduled",
-    "DeliveryStatus",
-    "EndDelivery",
-    "FinishAttempt",
-    "Part",
-    "ReceiveDelivery",
-    "ReportAttemptFailed",
-    "ReportAttempted",
-    "ReportDecided",
-    "ReportDelivered",
-    "ScheduleDelivery",
-    "decide",
-    "delivery_id",
-    "evolve",
-    "may_attempt",
-]

@@ -7,17 +7,7 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from gctd.domain.delivery.events import (
-    DeliveryEnded,
-    DeliveryEvent,
-    DeliveryReceived,
-    DeliveryScheduled,
-    Part,
-    ReportAttempted,
-    ReportAttemptFailed,
-    ReportDecided,
-    ReportDelivered,
-)
+from gctd.domain.delivery import events
 from gctd.domain.delivery.state import Delivery, DeliveryStatus, evolve
 from gctd.domain.errors import NotFound, Overtaken, Refused
 
@@ -32,7 +22,7 @@ FIRST_RETRY, LONGEST_RETRY = timedelta(seconds=2), timedelta(minutes=15)
 class ReceiveDelivery:
     """Take a delivery. A known delivery does not change."""
 
-    received: DeliveryReceived
+    received: events.DeliveryReceived
 
 
 @attrs.frozen(kw_only=True)
@@ -68,7 +58,7 @@ class FinishAttempt:
     """
 
     server: str
-    part: Part
+    part: events.Part
     at: datetime
     reason: str = ""
     permanent: bool = False
@@ -86,7 +76,7 @@ class EndDelivery:
 DeliveryCommand = ReceiveDelivery | ScheduleDelivery | DecideReport | AttemptReport | FinishAttempt | EndDelivery
 
 
-def decide(command: DeliveryCommand, state: Delivery | None) -> Sequence[DeliveryEvent]:
+def decide(command: DeliveryCommand, state: Delivery | None) -> Sequence[events.DeliveryEvent]:
     """Return the events of a command: none if the delivery has moved on. Raises NotFound, Refused, Overtaken."""
     if isinstance(command, ReceiveDelivery):
         if state is not None and state.delivery != command.received.delivery:
@@ -98,17 +88,17 @@ def decide(command: DeliveryCommand, state: Delivery | None) -> Sequence[Deliver
         case ScheduleDelivery():
             if state.status is not DeliveryStatus.RECEIVED:
                 raise Overtaken("another server has queued the tasks of this delivery")  # which it must not do twice
-            return [DeliveryScheduled(tasks=command.tasks, at=command.at)]
+            return [events.DeliveryScheduled(tasks=command.tasks, at=command.at)]
         case DecideReport():
             due = state.status is DeliveryStatus.SCHEDULED
-            return [ReportDecided(state=command.state, description=command.description, at=command.at)] if due else []
+            return [events.ReportDecided(state=command.state, description=command.description, at=command.at)] if due else []
         case AttemptReport():
             return _attempt(command, state)
         case FinishAttempt():
             return _finish(command, state)
         case EndDelivery():
             ended = state.status is DeliveryStatus.ENDED
-            return [] if ended else [DeliveryEnded(reported=False, reason=command.reason, at=command.at)]
+            return [] if ended else [events.DeliveryEnded(reported=False, reason=command.reason, at=command.at)]
 
 
 def may_attempt(state: Delivery, at: datetime) -> bool:
@@ -120,23 +110,23 @@ def may_attempt(state: Delivery, at: datetime) -> bool:
     return state.retry_at is None or at >= state.retry_at
 
 
-def _attempt(command: AttemptReport, state: Delivery) -> Sequence[DeliveryEvent]:
+def _attempt(command: AttemptReport, state: Delivery) -> Sequence[events.DeliveryEvent]:
     if not may_attempt(state, command.at) or (part := state.next_part) is None:
         return []
-    return [ReportAttempted(part=part, attempt=state.attempt + 1, server=command.server, at=command.at)]
+    return [events.ReportAttempted(part=part, attempt=state.attempt + 1, server=command.server, at=command.at)]
 
 
-def _finish(command: FinishAttempt, state: Delivery) -> Sequence[DeliveryEvent]:
+def _finish(command: FinishAttempt, state: Delivery) -> Sequence[events.DeliveryEvent]:
     if state.status is not DeliveryStatus.DECIDED or state.next_part is not command.part or state.server != command.server:
         return []
     if not command.reason:
-        delivered = ReportDelivered(part=command.part, at=command.at)
+        delivered = events.ReportDelivered(part=command.part, at=command.at)
         if evolve(state, delivered).next_part is None:
-            return [delivered, DeliveryEnded(reported=True, reason="", at=command.at)]
+            return [delivered, events.DeliveryEnded(reported=True, reason="", at=command.at)]
         return [delivered]
     assert state.decided_at is not None, "an attempt is made after the decision"
     wait = max(min(FIRST_RETRY * 2 ** min(state.attempt - 1, 20), LONGEST_RETRY), command.pause)
-    failed = ReportAttemptFailed(part=command.part, reason=command.reason, retry_at=command.at + wait, at=command.at)
+    failed = events.ReportAttemptFailed(part=command.part, reason=command.reason, retry_at=command.at + wait, at=command.at)
     if command.permanent or command.at + wait > state.decided_at + PATIENCE:
-        return [failed, DeliveryEnded(reported=False, reason=f"{command.part}: {command.reason}", at=command.at)]
+        return [failed, events.DeliveryEnded(reported=False, reason=f"{command.part}: {command.reason}", at=command.at)]
     return [failed]

@@ -7,17 +7,7 @@ from enum import StrEnum
 
 import attrs
 
-from gctd.domain.delivery.events import (
-    DeliveryEnded,
-    DeliveryEvent,
-    DeliveryReceived,
-    DeliveryScheduled,
-    Part,
-    ReportAttempted,
-    ReportAttemptFailed,
-    ReportDecided,
-    ReportDelivered,
-)
+from gctd.domain.delivery import events
 from gctd.domain.registry import REGISTRY
 
 CATEGORY = "gctd.delivery"
@@ -57,7 +47,7 @@ class Delivery:
     state: str = ""
     description: str = ""
     decided_at: datetime | None = None
-    delivered: tuple[Part, ...] = ()
+    delivered: tuple[events.Part, ...] = ()
     attempt: int = 0
     server: str = ""
     attempted_at: datetime | None = None
@@ -66,15 +56,15 @@ class Delivery:
     reason: str = ""
 
     @property
-    def next_part(self) -> Part | None:
+    def next_part(self) -> events.Part | None:
         """The part that the forge does not have yet: the status, then the comment if there is a pull request."""
-        wanted = [Part.STATUS, *([Part.COMMENT] if self.number is not None else [])]
+        wanted = [events.Part.STATUS, *([events.Part.COMMENT] if self.number is not None else [])]
         return next((part for part in wanted if part not in self.delivered), None)
 
 
-def evolve(state: Delivery | None, event: DeliveryEvent) -> Delivery:
+def evolve(state: Delivery | None, event: events.DeliveryEvent) -> Delivery:
     """Return the state after an event."""
-    if isinstance(event, DeliveryReceived):
+    if isinstance(event, events.DeliveryReceived):
         return Delivery(
             id=event.id,
             delivery=event.delivery,
@@ -92,19 +82,19 @@ def evolve(state: Delivery | None, event: DeliveryEvent) -> Delivery:
     assert state is not None, "a delivery begins with DeliveryReceived"
     after = attrs.evolve(state, updated_at=event.at)
     match event:
-        case DeliveryScheduled():
+        case events.DeliveryScheduled():
             return attrs.evolve(after, status=DeliveryStatus.SCHEDULED, tasks=event.tasks)
-        case ReportDecided():
+        case events.ReportDecided():
             return attrs.evolve(
                 after, status=DeliveryStatus.DECIDED, state=event.state, description=event.description, decided_at=event.at
             )
-        case ReportAttempted():
+        case events.ReportAttempted():
             return attrs.evolve(after, attempt=event.attempt, server=event.server, attempted_at=event.at, retry_at=None)
-        case ReportDelivered():
+        case events.ReportDelivered():
             return attrs.evolve(after, delivered=(*state.delivered, event.part), attempt=0, server="", attempted_at=None)
-        case ReportAttemptFailed():
+        case events.ReportAttemptFailed():
             return attrs.evolve(after, server="", attempted_at=None, retry_at=event.retry_at, reason=event.reason)
-        case DeliveryEnded():
+        case events.DeliveryEnded():
             return attrs.evolve(
                 after, status=DeliveryStatus.ENDED, server="", reported=event.reported, reason=event.reason, retry_at=None
             )

@@ -9,20 +9,8 @@ import attrs
 
 from gctd.domain.errors import NotFound, Overtaken, Refused
 from gctd.domain.lease import fence
+from gctd.domain.repo import events
 from gctd.domain.repo.config import ROOT, ProjectConfig, require_configurable
-from gctd.domain.repo.events import (
-    AnalysisRequested,
-    DiscoveryAttemptFailed,
-    DiscoveryRequested,
-    DiscoveryStarted,
-    ProjectConfigRemoved,
-    ProjectConfigured,
-    RepoEvent,
-    RepoFailed,
-    RepoReady,
-    RepoRegistered,
-    RepoRemoved,
-)
 from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo, RepoStatus
 
@@ -135,7 +123,7 @@ RepoCommand = (
 )
 
 
-def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
+def decide(command: RepoCommand, state: Repo | None) -> Sequence[events.RepoEvent]:
     """Return the events that a command causes. Raises NotFound, Refused."""
     if isinstance(command, RegisterRepo):
         return _register(command, state)
@@ -143,13 +131,13 @@ def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
         raise NotFound("the repository is not registered: register it first")
     match command:
         case RemoveRepo():
-            return [RepoRemoved(at=command.at)]
+            return [events.RepoRemoved(at=command.at)]
         case StartDiscovery():
             return _start(command, state)
         case FinishDiscovery():
             _fence(state, command.attempt, command.session)
             return [
-                RepoReady(
+                events.RepoReady(
                     commit_sha=command.commit_sha,
                     default_ref=command.default_ref,
                     projects=command.projects,
@@ -166,21 +154,21 @@ def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
             return _configure(state, command.subdir, command.changes, command.at, without=command.without)
         case RemoveProjectConfig():
             require_configurable(state, command.subdir)
-            return [ProjectConfigRemoved(subdir=command.subdir, at=command.at)] if command.subdir in state.configs else []
+            return [events.ProjectConfigRemoved(subdir=command.subdir, at=command.at)] if command.subdir in state.configs else []
         case RequestAnalysis():
             if command.requests not in (None, state.requests):
                 raise Overtaken(f"another analysis of {state.url} was requested since")
             changes = ProjectConfig(ref=command.ref)
             return [
                 *_configure(state, ROOT, changes, command.at),
-                AnalysisRequested(tasks=command.tasks, commits=command.commits, at=command.at),
+                events.AnalysisRequested(tasks=command.tasks, commits=command.commits, at=command.at),
             ]
 
 
-def _register(command: RegisterRepo, state: Repo | None) -> Sequence[RepoEvent]:
+def _register(command: RegisterRepo, state: Repo | None) -> Sequence[events.RepoEvent]:
     if state is None or state.status is RepoStatus.REMOVED:
         return [
-            RepoRegistered(
+            events.RepoRegistered(
                 id=command.id,
                 url=command.url,
                 clone_url=command.clone_url,
@@ -189,19 +177,19 @@ def _register(command: RegisterRepo, state: Repo | None) -> Sequence[RepoEvent]:
             )
         ]
     if state.status is RepoStatus.ERROR or (command.refresh and state.status is RepoStatus.READY):
-        return [DiscoveryRequested(at=command.at)]
+        return [events.DiscoveryRequested(at=command.at)]
     return []
 
 
-def _start(command: StartDiscovery, state: Repo) -> Sequence[RepoEvent]:
+def _start(command: StartDiscovery, state: Repo) -> Sequence[events.RepoEvent]:
     if state.status is not RepoStatus.REGISTERING or state.lease is not None:
         raise Refused("no discovery is waiting")
     if state.retry_at is not None and command.at < state.retry_at:
         raise Refused(f"the next attempt is not before {state.retry_at.isoformat()}")
-    return [DiscoveryStarted(attempt=state.attempt + 1, worker=command.worker, session=command.session, at=command.at)]
+    return [events.DiscoveryStarted(attempt=state.attempt + 1, worker=command.worker, session=command.session, at=command.at)]
 
 
-def _lost(command: LoseDiscovery, state: Repo) -> Sequence[RepoEvent]:
+def _lost(command: LoseDiscovery, state: Repo) -> Sequence[events.RepoEvent]:
     if state.status is not RepoStatus.REGISTERING or state.attempt != command.attempt:
         return []
     if not command.final and state.lease is None:
@@ -209,22 +197,22 @@ def _lost(command: LoseDiscovery, state: Repo) -> Sequence[RepoEvent]:
     return _failed(state, command.reason, permanent=command.final, retry_at=command.at, at=command.at)
 
 
-def _failed(state: Repo, reason: str, *, permanent: bool, retry_at: datetime, at: datetime) -> Sequence[RepoEvent]:
+def _failed(state: Repo, reason: str, *, permanent: bool, retry_at: datetime, at: datetime) -> Sequence[events.RepoEvent]:
     if permanent or state.attempt >= state.max_attempts:
-        return [RepoFailed(reason=reason, at=at)]
-    return [DiscoveryAttemptFailed(attempt=state.attempt, reason=reason, retry_at=retry_at, at=at)]
+        return [events.RepoFailed(reason=reason, at=at)]
+    return [events.DiscoveryAttemptFailed(attempt=state.attempt, reason=reason, retry_at=retry_at, at=at)]
 
 
 def _configure(
     state: Repo, subdir: str, changes: ProjectConfig, at: datetime, *, without: frozenset[str] = frozenset()
-) -> Sequence[RepoEvent]:
+) -> Sequence[events.RepoEvent]:
     before = state.configs.get(subdir, ProjectConfig())
     after = before.merged(changes, without=without)
     if after == before:
         return []
     if after == ProjectConfig():
-        return [ProjectConfigRemoved(subdir=subdir, at=at)]
-    return [ProjectConfigured(subdir=subdir, config=after, at=at)]
+        return [events.ProjectConfigRemoved(subdir=subdir, at=at)]
+    return [events.ProjectConfigured(subdir=subdir, config=after, at=at)]
 
 
 def _fence(state: Repo, attempt: int, session: str) -> None:

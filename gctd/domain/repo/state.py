@@ -9,20 +9,8 @@ import attrs
 
 from gctd.domain.lease import Lease
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo import events
 from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.repo.events import (
-    AnalysisRequested,
-    DiscoveryAttemptFailed,
-    DiscoveryRequested,
-    DiscoveryStarted,
-    ProjectConfigRemoved,
-    ProjectConfigured,
-    RepoEvent,
-    RepoFailed,
-    RepoReady,
-    RepoRegistered,
-    RepoRemoved,
-)
 from gctd.domain.repo.project import Project
 
 CATEGORY = "gctd.repo"
@@ -67,9 +55,9 @@ class Repo:
     checked: dict[str, str] = attrs.field(factory=dict)
 
 
-def evolve(state: Repo | None, event: RepoEvent) -> Repo:
+def evolve(state: Repo | None, event: events.RepoEvent) -> Repo:
     """The repository after an event."""
-    if isinstance(event, RepoRegistered):
+    if isinstance(event, events.RepoRegistered):
         return Repo(
             id=event.id,
             url=event.url,
@@ -83,16 +71,16 @@ def evolve(state: Repo | None, event: RepoEvent) -> Repo:
     assert state is not None, "a repository begins with RepoRegistered"
     repo = attrs.evolve(state, updated_at=event.at)
     match event:
-        case DiscoveryRequested():
+        case events.DiscoveryRequested():
             return attrs.evolve(
                 repo, status=RepoStatus.REGISTERING, reason="", attempt=0, lease=None, retry_at=None, requested=event.at
             )
-        case DiscoveryStarted():
+        case events.DiscoveryStarted():
             lease = Lease(worker=event.worker, session=event.session, since=event.at)
             return attrs.evolve(repo, attempt=event.attempt, lease=lease, retry_at=None)
-        case DiscoveryAttemptFailed():
+        case events.DiscoveryAttemptFailed():
             return attrs.evolve(repo, lease=None, retry_at=event.retry_at)
-        case RepoReady():
+        case events.RepoReady():
             return attrs.evolve(
                 repo,
                 status=RepoStatus.READY,
@@ -103,13 +91,13 @@ def evolve(state: Repo | None, event: RepoEvent) -> Repo:
                 profiled_at=event.at,
                 lease=None,
             )
-        case RepoFailed():
+        case events.RepoFailed():
             return attrs.evolve(repo, status=RepoStatus.ERROR, reason=event.reason, lease=None, retry_at=None)
-        case ProjectConfigured():
+        case events.ProjectConfigured():
             return attrs.evolve(repo, configs={**repo.configs, event.subdir: event.config})
-        case ProjectConfigRemoved():
+        case events.ProjectConfigRemoved():
             return attrs.evolve(repo, configs={k: v for k, v in repo.configs.items() if k != event.subdir})
-        case AnalysisRequested():
+        case events.AnalysisRequested():
             return attrs.evolve(repo, requests=repo.requests + 1, checked={**repo.checked, **event.commits})
-        case RepoRemoved():
+        case events.RepoRemoved():
             return attrs.evolve(repo, status=RepoStatus.REMOVED, reason="", lease=None, retry_at=None)

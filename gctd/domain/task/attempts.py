@@ -7,21 +7,7 @@ from datetime import datetime
 
 import attrs
 
-from gctd.domain.task.events import (
-    AttemptLog,
-    Progress,
-    TaskAttemptFailed,
-    TaskAttemptLost,
-    TaskCancelled,
-    TaskCompleted,
-    TaskEvent,
-    TaskExpired,
-    TaskFailed,
-    TaskLogStored,
-    TaskProgressed,
-    TaskStageReached,
-    TaskStarted,
-)
+from gctd.domain.task import events
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +16,7 @@ class ReachedStage:
 
     stage: str
     at: datetime
-    progress: Progress | None = None
+    progress: events.Progress | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -48,36 +34,36 @@ class Attempt:
     ended_at: datetime | None = None
     outcome: str | None = None
     reason: str = ""
-    log: AttemptLog | None = None
+    log: events.AttemptLog | None = None
 
 
-def attempts_after(attempts: tuple[Attempt, ...], event: TaskEvent) -> tuple[Attempt, ...]:
+def attempts_after(attempts: tuple[Attempt, ...], event: events.TaskEvent) -> tuple[Attempt, ...]:
     """The attempts after an event."""
     match event:
-        case TaskStarted():
+        case events.TaskStarted():
             return (*attempts, Attempt(number=event.attempt, worker=event.worker, started_at=event.at))
-        case TaskStageReached():
+        case events.TaskStageReached():
             reached = ReachedStage(stage=event.stage, at=event.at)
             return _changed(attempts, event.attempt, lambda one: attrs.evolve(one, stages=(*one.stages, reached)))
-        case TaskProgressed():
+        case events.TaskProgressed():
             return _changed(attempts, event.attempt, lambda one: _progressed(one, event.progress))
-        case TaskLogStored():
+        case events.TaskLogStored():
             return _changed(attempts, event.attempt, lambda one: attrs.evolve(one, log=event.log))
-        case TaskCompleted():
+        case events.TaskCompleted():
             return _ended(attempts, event.attempt, event.at, "completed", "")
-        case TaskAttemptFailed() | TaskFailed():
+        case events.TaskAttemptFailed() | events.TaskFailed():
             return _ended(attempts, event.attempt, event.at, "failed", event.reason)
-        case TaskAttemptLost():
+        case events.TaskAttemptLost():
             return _ended(attempts, event.attempt, event.at, "lost", event.reason)
-        case TaskExpired():
+        case events.TaskExpired():
             return _ended(attempts, event.attempt, event.at, "expired", event.reason)
-        case TaskCancelled():
+        case events.TaskCancelled():
             return _ended(attempts, event.attempt, event.at, "cancelled", "cancelled")
         case _:
             return attempts
 
 
-def _progressed(one: Attempt, progress: Progress) -> Attempt:
+def _progressed(one: Attempt, progress: events.Progress) -> Attempt:
     *before, last = one.stages
     return attrs.evolve(one, stages=(*before, attrs.evolve(last, progress=progress)))
 

@@ -12,28 +12,8 @@ from gctd.domain.capabilities import Needs
 from gctd.domain.lease import Lease
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.task import events
 from gctd.domain.task.attempts import Attempt, attempts_after
-from gctd.domain.task.events import (
-    TaskAttemptFailed,
-    TaskAttemptLost,
-    TaskBlocked,
-    TaskCancelled,
-    TaskCompleted,
-    TaskDeleted,
-    TaskDropped,
-    TaskEvent,
-    TaskExpired,
-    TaskFailed,
-    TaskHidden,
-    TaskLogStored,
-    TaskProgressed,
-    TaskQueued,
-    TaskRetried,
-    TaskSeen,
-    TaskStageReached,
-    TaskStarted,
-    TaskUnblocked,
-)
 from gctd.domain.upload import UploadedProfile
 
 CATEGORY = "gctd.task"
@@ -118,9 +98,9 @@ class Task:
         return self.rescores is not None or bool(self.uploads)
 
 
-def evolve(state: Task | None, event: TaskEvent) -> Task:
+def evolve(state: Task | None, event: events.TaskEvent) -> Task:
     """The task after an event."""
-    if isinstance(event, TaskQueued):
+    if isinstance(event, events.TaskQueued):
         return Task(
             id=event.id,
             repo_id=event.repo_id,
@@ -144,11 +124,11 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
     assert state is not None, "a task begins with TaskQueued"
     task = attrs.evolve(state, updated_at=event.at, attempts=attempts_after(state.attempts, event))
     match event:
-        case TaskBlocked():
+        case events.TaskBlocked():
             return attrs.evolve(task, blocked=True, reason=event.reason)
-        case TaskUnblocked():
+        case events.TaskUnblocked():
             return attrs.evolve(task, blocked=False, reason="")
-        case TaskStarted():
+        case events.TaskStarted():
             lease = Lease(worker=event.worker, session=event.session, since=event.at)
             return attrs.evolve(
                 task,
@@ -161,23 +141,23 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
                 blocked=False,
                 retry_at=None,
             )
-        case TaskStageReached():
+        case events.TaskStageReached():
             return attrs.evolve(task, stage=event.stage)
-        case TaskLogStored() | TaskProgressed():
+        case events.TaskLogStored() | events.TaskProgressed():
             return task
-        case TaskAttemptFailed():
+        case events.TaskAttemptFailed():
             return _waits(task, event.reason, event.retry_at, event.at)
-        case TaskAttemptLost():
+        case events.TaskAttemptLost():
             return _waits(task, event.reason, None, event.at)
-        case TaskCompleted():
+        case events.TaskCompleted():
             return attrs.evolve(task, status=TaskStatus.COMPLETED, lease=None, stage="", analysis=event.analysis)
-        case TaskFailed():
+        case events.TaskFailed():
             return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, reason=event.reason)
-        case TaskExpired():
+        case events.TaskExpired():
             return attrs.evolve(task, status=TaskStatus.EXPIRED, lease=None, blocked=False, reason=event.reason, retry_at=None)
-        case TaskCancelled():
+        case events.TaskCancelled():
             return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, blocked=False, reason="cancelled", retry_at=None)
-        case TaskRetried():
+        case events.TaskRetried():
             return attrs.evolve(
                 task,
                 status=TaskStatus.QUEUED,
@@ -188,13 +168,13 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
                 seen=False,
                 hidden=False,
             )
-        case TaskDeleted():
+        case events.TaskDeleted():
             return attrs.evolve(task, deleted=True)
-        case TaskSeen():
+        case events.TaskSeen():
             return attrs.evolve(task, seen=True)
-        case TaskHidden():
+        case events.TaskHidden():
             return attrs.evolve(task, hidden=True)
-        case TaskDropped():
+        case events.TaskDropped():
             return attrs.evolve(task, deleted=True, dropped=True)
 
 

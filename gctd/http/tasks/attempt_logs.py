@@ -19,7 +19,7 @@ from eventlog import BlobMissing, Commit, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.broker.text_streams import TextChunk, TextStreams
 from gctd.domain.errors import NotFound
-from gctd.domain.task import AttemptLog
+from gctd.domain.task.events import AttemptLog
 from gctd.readmodel.attempts import AttemptView
 from gctd.readmodel.queries import TrackerQueries
 from gctd.wiring.attempt_logs import left_out, name_of

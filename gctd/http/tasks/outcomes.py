@@ -12,8 +12,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, UndecodableCommit
-from gctd.domain import task
-from gctd.domain.task import (
+from gctd.domain.task import TASK
+from gctd.domain.task.events import (
     STAGES,
     TaskAttemptFailed,
     TaskAttemptLost,
@@ -75,7 +75,7 @@ class Outcomes(Collector):
         if self._after is None or commits[-1].sequence <= self._after:
             return
         for commit in commits:
-            if commit.sequence > self._after and commit.category == task.CATEGORY:
+            if commit.sequence > self._after and commit.category == TASK.category:
                 with suppress(UndecodableCommit):  # the projector parks it, and reports it
                     self._count(commit)
 

@@ -10,7 +10,8 @@ from aiohttp import web
 from eventlog import AggregateId
 from eventlog.commands import Outcome
 from gctd.domain.errors import BadInput, NotFound, Refused
-from gctd.domain.task import CATEGORY, Task, TaskEvent, TaskStatus
+from gctd.domain.task.events import TaskEvent
+from gctd.domain.task.state import CATEGORY, Task, TaskStatus
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services

@@ -17,7 +17,7 @@ from eventlog import EventLogError, Unavailable
 from eventlog.broker.blobs import Blobs
 from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.api import Full
-from gctd.domain.task import AttemptLog
+from gctd.domain.task.events import AttemptLog
 from gctd.wiring.attempt_logs import name_of
 from gctd.worker.attempts.log_text import BoundedText, readable
 from gctd.worker.attempts.reports import now

@@ -21,9 +21,10 @@ from eventlog.commands import Commands
 from eventlog.support import spans
 from eventlog.support.trace import Trace
 from gctd.control.jobs import JobKind, asked_by
-from gctd.domain import task
 from gctd.domain.errors import NotFound, Refused
-from gctd.domain.task import Progress
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import BlockTask
+from gctd.domain.task.events import Progress
 from gctd.worker.attempts.attempt import AttemptOver, attempt
 from gctd.worker.attempts.attempt_log import AttemptLogs, Recording
 from gctd.worker.attempts.job_flow import Attempted, JobFlow, discovery, scan
@@ -118,9 +119,9 @@ class Handlers:
     async def _decline(self, job: Job, lacks: str, context: Context) -> None:
         """Leave a task to other workers: this one was not present yet when the job was put into the queue."""
         _log.info("job left to other workers", id=job.id, missing=lacks)
-        command = task.BlockTask(reason=f"{self._worker} does not have {lacks}", at=now())
+        command = BlockTask(reason=f"{self._worker} does not have {lacks}", at=now())
         with suppress(Refused, NotFound):
-            await report(self._commands, task.TASK, job.id, lambda: command, context)
+            await report(self._commands, TASK, job.id, lambda: command, context)
         self._acknowledge(job)
 
     async def settled(self, timeout: float) -> None:  # noqa: ASYNC109 - results not reported by then are abandoned, and logged

@@ -9,11 +9,15 @@ from typing import Any, Generic, Protocol, TypeVar
 import attrs
 
 from eventlog import Decider
-from gctd.domain import repo, task
 from gctd.domain.analysis import Analysis
 from gctd.domain.lease import Lease
-from gctd.domain.repo import Repo
-from gctd.domain.task import AttemptLog, Progress, Task
+from gctd.domain.repo import REPO
+from gctd.domain.repo.commands import FailDiscovery, FinishDiscovery, StartDiscovery
+from gctd.domain.repo.state import Repo
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import CompleteTask, FailTask, ReachStage, ReportProgress, StartTask, StoreLog
+from gctd.domain.task.events import AttemptLog, Progress
+from gctd.domain.task.state import Task
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.reports import now
 from gctd.worker.work import Discovered, OnStage, Work
@@ -58,12 +62,12 @@ def discovery(work: Work, worker: str, session: str) -> JobFlow[Repo, Discovered
         return await work.discover(known)
 
     return JobFlow(
-        decider=repo.REPO,
+        decider=REPO,
         work=discover,
-        start=lambda: repo.StartDiscovery(worker=worker, session=session, at=now()),
+        start=lambda: StartDiscovery(worker=worker, session=session, at=now()),
         stage=None,
         progress=None,
-        finish=lambda known, found, _: repo.FinishDiscovery(
+        finish=lambda known, found, _: FinishDiscovery(
             attempt=known.attempt,
             session=session,
             commit_sha=found.commit_sha,
@@ -71,7 +75,7 @@ def discovery(work: Work, worker: str, session: str) -> JobFlow[Repo, Discovered
             projects=found.projects,
             at=now(),
         ),
-        fail=lambda known, reason, permanent, retry_at, _: repo.FailDiscovery(
+        fail=lambda known, reason, permanent, retry_at, _: FailDiscovery(
             attempt=known.attempt,
             session=session,
             reason=reason,
@@ -85,17 +89,15 @@ def discovery(work: Work, worker: str, session: str) -> JobFlow[Repo, Discovered
 
 def scan(work: Work, worker: str, session: str) -> JobFlow[Task, Analysis]:
     return JobFlow(
-        decider=task.TASK,
+        decider=TASK,
         work=work.scan,
-        start=lambda: task.StartTask(worker=worker, session=session, at=now()),
-        stage=lambda queued, stage: task.ReachStage(attempt=queued.attempt, session=session, stage=stage, at=now()),
-        progress=lambda queued, progress: task.ReportProgress(
-            attempt=queued.attempt, session=session, progress=progress, at=now()
-        ),
-        finish=lambda queued, analysis, log: task.CompleteTask(
+        start=lambda: StartTask(worker=worker, session=session, at=now()),
+        stage=lambda queued, stage: ReachStage(attempt=queued.attempt, session=session, stage=stage, at=now()),
+        progress=lambda queued, progress: ReportProgress(attempt=queued.attempt, session=session, progress=progress, at=now()),
+        finish=lambda queued, analysis, log: CompleteTask(
             attempt=queued.attempt, session=session, analysis=analysis, at=now(), log=log
         ),
-        fail=lambda queued, reason, permanent, retry_at, log: task.FailTask(
+        fail=lambda queued, reason, permanent, retry_at, log: FailTask(
             attempt=queued.attempt,
             session=session,
             reason=reason,
@@ -104,5 +106,5 @@ def scan(work: Work, worker: str, session: str) -> JobFlow[Task, Analysis]:
             at=now(),
             log=log,
         ),
-        store_log=lambda queued, log: task.StoreLog(attempt=queued.attempt, log=log, at=now()),
+        store_log=lambda queued, log: StoreLog(attempt=queued.attempt, log=log, at=now()),
     )

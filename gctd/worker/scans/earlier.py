@@ -17,7 +17,7 @@ from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, analysis_id
 from gctd.domain.options import parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import go_test_flags
-from gctd.domain.task import Task
+from gctd.domain.task.state import Task
 
 FORM = 2
 """The form of the key and of the stored analysis."""

@@ -13,10 +13,11 @@ from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis
 from gctd.domain.errors import BadInput
 from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags
-from gctd.domain.repo import Repo
 from gctd.domain.repo.config import ROOT, effective, go_test_flags
 from gctd.domain.repo.project import Project
-from gctd.domain.task import Progress, Task
+from gctd.domain.repo.state import Repo
+from gctd.domain.task.events import Progress
+from gctd.domain.task.state import Task
 from gctd.engines.engine import Engine, EngineInput
 from gctd.engines.registry import engine_named, engines
 from gctd.scan.errors import NeedsNewerGo, ScanError

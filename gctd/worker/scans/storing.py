@@ -11,7 +11,7 @@ from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
 from gctd.domain.options import parse_crap_args
 from gctd.domain.repo.project import Project
-from gctd.domain.task import Task
+from gctd.domain.task.state import Task
 from gctd.engines import report as report_format
 from gctd.engines.measurement import encode_facts
 from gctd.engines.report import Report

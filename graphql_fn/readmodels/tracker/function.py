@@ -9,7 +9,8 @@ import attrs
 import msgspec
 import structlog
 
-from gctd.domain.task import Task, TaskLogStored
+from gctd.domain.task.events import TaskLogStored
+from gctd.domain.task.state import Task
 from gctd.readmodel import MODEL
 from gctd.readmodel.changes import DECIDERS
 from gctd.readmodel.reports import Reports

@@ -17,11 +17,15 @@ from eventlog import AggregateId, Appended, NewCommit, NewEvent, Proposal
 from eventlog.broker.blobs import BlobRef, BlobStore
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.support.ids import hex_digits
-from gctd.domain import repo, task
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.remote.urls import parse_repo_url, repo_id
+from gctd.domain.repo import REPO
 from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.repo.events import RepoReady, RepoRegistered
 from gctd.domain.repo.project import Project
+from gctd.domain.task import TASK
+from gctd.domain.task.events import STAGES, TaskCompleted, TaskEvent, TaskQueued, TaskStageReached, TaskStarted
+from gctd.domain.task.state import Task
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportSummary, encode
 from gctd.engines.state import State
 from pantry.domain import barcode, category, product
@@ -195,7 +199,7 @@ def _details(number: int) -> Details:
     return Details(name=name, description="", unit="pcs", min_stock=1000, category_id=category_of(number % CATEGORIES))
 
 
-STEPS = ("queued", "started", *task.STAGES, "completed")
+STEPS = ("queued", "started", *STAGES, "completed")
 """The commits of a task."""
 
 
@@ -239,33 +243,33 @@ class Repositories:
     def _registered(self, number: int) -> Proposal:
         url = parse_repo_url(repository_url(number))
         id_ = repo_id(url.canonical)
-        event = repo.RepoRegistered(id=id_, url=url.canonical, clone_url=url.clone_url, max_attempts=3, at=START)
-        return _proposal(repo.CATEGORY, id_, event, repo.evolve(None, event), START)
+        event = RepoRegistered(id=id_, url=url.canonical, clone_url=url.clone_url, max_attempts=3, at=START)
+        return _proposal(REPO.category, id_, event, REPO.evolve(None, event), START)
 
     def _ready(self, number: int, before: Proposal, last: Appended) -> Proposal:
         project = Project(name=".", module_path=f"example.com/module-{number}", go_version="1.26", packages=12, has_tests=True)
-        event = repo.RepoReady(commit_sha=_sha(number), default_ref="main", projects=(project,), at=START)
-        state = repo.evolve(before.commit.state, event)
-        return _proposal(repo.CATEGORY, before.aggregate.id, event, state, START, last)
+        event = RepoReady(commit_sha=_sha(number), default_ref="main", projects=(project,), at=START)
+        state = REPO.evolve(before.commit.state, event)
+        return _proposal(REPO.category, before.aggregate.id, event, state, START, last)
 
     async def _tasks(self, numbers: Iterable[int]) -> None:
         """Write the commits of some tasks, step by step."""
         ids = {number: repository(number % self._size.repositories) for number in numbers}
-        states: dict[int, task.Task | None] = dict.fromkeys(ids)
+        states: dict[int, Task | None] = dict.fromkeys(ids)
         last: Sequence[Appended | None] = [None] * len(ids)
         for index, step in enumerate(STEPS):
             proposals = []
             for (number, id_), before in zip(ids.items(), last, strict=True):
                 at = START + self._between * number + timedelta(seconds=index)
                 event = self._event(step, number, id_, at)
-                states[number] = state = task.evolve(states[number], event)
-                proposals.append(_proposal(task.CATEGORY, task_of(number), event, state, at, before))
+                states[number] = state = TASK.evolve(states[number], event)
+                proposals.append(_proposal(TASK.category, task_of(number), event, state, at, before))
             last = await self._log.append_together(proposals)
 
-    def _event(self, step: str, number: int, id_: str, at: datetime) -> task.TaskEvent:
+    def _event(self, step: str, number: int, id_: str, at: datetime) -> TaskEvent:
         which = number % self._size.repositories
         if step == "queued":
-            return task.TaskQueued(
+            return TaskQueued(
                 id=task_of(number),
                 repo_id=id_,
                 repo_url=repository_url(which),
@@ -277,10 +281,10 @@ class Repositories:
                 at=at,
             )
         if step == "started":
-            return task.TaskStarted(attempt=1, worker=f"worker-{number % 8}", session=f"{number:032x}", at=at)
+            return TaskStarted(attempt=1, worker=f"worker-{number % 8}", session=f"{number:032x}", at=at)
         if step != "completed":
-            return task.TaskStageReached(attempt=1, stage=step, at=at)
-        return task.TaskCompleted(attempt=1, analysis=self._analysis(number, which, id_, at), at=at)
+            return TaskStageReached(attempt=1, stage=step, at=at)
+        return TaskCompleted(attempt=1, analysis=self._analysis(number, which, id_, at), at=at)
 
     def _analysis(self, number: int, which: int, id_: str, at: datetime) -> Analysis:
         each, report = self._size.functions // self._size.repositories, self._reports[which]

@@ -11,10 +11,12 @@ import attrs
 
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.support.chain import link
-from gctd.domain import task
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id, profile_path
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.task import TASK
+from gctd.domain.task.events import TaskCompleted, TaskEvent, TaskQueued, TaskSeen, TaskStageReached, TaskStarted
+from gctd.domain.task.state import Task
 
 _REPOS = 997
 STAGES = ("clone", "modules", "test", "analyse", "store")
@@ -25,8 +27,8 @@ class _Life:
     """A task under way: its next event, its state, the number and the digest of its last commit."""
 
     id: str
-    events: Iterator[task.TaskEvent]
-    state: task.Task | None = None
+    events: Iterator[TaskEvent]
+    state: Task | None = None
     last: int = 0
     digest: str | None = None
 
@@ -55,12 +57,12 @@ class TrackerLog:
         if event is None:
             life = self._lives[index] = self._begin()
             event = next(life.events)
-        state = life.state = task.evolve(life.state, event)
+        state = life.state = TASK.evolve(life.state, event)
         self._written += 1
         self._time += timedelta(milliseconds=7)
         expected, life.last = life.last, self._written
         commit = NewCommit(id=f"{self._written:032x}", at=self._time, events=(NewEvent(event),), state=state)
-        aggregate = AggregateId(task.CATEGORY, life.id)
+        aggregate = AggregateId(TASK.category, life.id)
         proposal = Proposal(aggregate=aggregate, expected=expected, commit=commit, prev=life.digest)
         life.digest = link(aggregate.subject, REGISTRY.encode(commit, (), life.digest))
         return proposal
@@ -70,11 +72,11 @@ class TrackerLog:
         id_ = f"task-{self._random.randrange(10**15):015d}"
         return _Life(id_, self._events(id_, self._tasks))
 
-    def _events(self, id_: str, number: int) -> Iterator[task.TaskEvent]:
+    def _events(self, id_: str, number: int) -> Iterator[TaskEvent]:
         yield _queued(id_, number, self._time)
-        yield task.TaskStarted(attempt=1, worker=f"worker-{number % 8}", session=f"{number:032x}", at=self._time)
+        yield TaskStarted(attempt=1, worker=f"worker-{number % 8}", session=f"{number:032x}", at=self._time)
         for stage in STAGES:
-            yield task.TaskStageReached(attempt=1, stage=stage, at=self._time)
+            yield TaskStageReached(attempt=1, stage=stage, at=self._time)
         repo_id, project = _repo_id(number), _project(number)
         sha = hashlib.sha1(f"{number}".encode(), usedforsecurity=False).hexdigest()
         digest = hashlib.sha256(f"{number}".encode()).hexdigest()
@@ -94,21 +96,21 @@ class TrackerLog:
             profile=Blob(digest=digest, size=90_112),
             profile_path=profile_path(repo_id, project, sha),
         )
-        yield task.TaskCompleted(attempt=1, analysis=analysis, at=self._time)
+        yield TaskCompleted(attempt=1, analysis=analysis, at=self._time)
         if self._random.random() < 0.2:
-            yield task.TaskSeen(at=self._time)
+            yield TaskSeen(at=self._time)
 
 
 def queued(number: int) -> Proposal:
     """The first commit of a task that is not there yet, now."""
     at = datetime.now(UTC)
     event = _queued(f"task-{number:015d}", number, at)
-    commit = NewCommit(id=f"{number:032x}", at=at, events=(NewEvent(event),), state=task.evolve(None, event))
-    return Proposal(aggregate=AggregateId(task.CATEGORY, event.id), expected=0, commit=commit)
+    commit = NewCommit(id=f"{number:032x}", at=at, events=(NewEvent(event),), state=TASK.evolve(None, event))
+    return Proposal(aggregate=AggregateId(TASK.category, event.id), expected=0, commit=commit)
 
 
-def _queued(id_: str, number: int, at: datetime) -> task.TaskQueued:
-    return task.TaskQueued(
+def _queued(id_: str, number: int, at: datetime) -> TaskQueued:
+    return TaskQueued(
         id=id_,
         repo_id=_repo_id(number),
         repo_url=f"https://github.com/example/repository-{number % _REPOS}",

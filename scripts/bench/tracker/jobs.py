@@ -40,9 +40,9 @@ from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
-from gctd.domain.repo import Repo
 from gctd.domain.repo.project import Project
-from gctd.domain.task import Task
+from gctd.domain.repo.state import Repo
+from gctd.domain.task.state import Task
 from gctd.scan.isolation.output import OnLog
 from gctd.settings import SETTINGS
 from gctd.worker.main import work

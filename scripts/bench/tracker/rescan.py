@@ -32,7 +32,8 @@ import psutil
 from eventlog.broker.blobs import MemoryBlobs
 from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.task import Progress, Task, TaskStatus
+from gctd.domain.task.events import Progress
+from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.cache.directory import Cache
 from gctd.settings import Settings
 from gctd.worker.scans.opening import open_work

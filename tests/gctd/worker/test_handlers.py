@@ -14,12 +14,14 @@ from eventlog.broker.job import Job
 from eventlog.commands import Commands
 from eventlog.commit import Proposal
 from eventlog.testing.memory import MemoryLog
-from gctd.domain import task as t
 from gctd.domain.analysis import Analysis, Blob, Summary
 from gctd.domain.registry import REGISTRY
-from gctd.domain.repo import Repo
 from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.task import Task, TaskStatus
+from gctd.domain.repo.state import Repo
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import QueueTask
+from gctd.domain.task.events import TaskCompleted
+from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.attempt_log import AttemptLogs
 from gctd.worker.attempts.handlers import Handlers, Retry
@@ -75,11 +77,11 @@ class Slow:
         self.go_on = asyncio.Event()
 
     async def hold_completions(self, proposals: Sequence[Proposal]) -> None:
-        if any(isinstance(event.data, t.TaskCompleted) for proposal in proposals for event in proposal.commit.events):
+        if any(isinstance(event.data, TaskCompleted) for proposal in proposals for event in proposal.commit.events):
             await self.go_on.wait()
 
     async def queue(self, id_: str) -> None:
-        command = t.QueueTask(
+        command = QueueTask(
             id=id_,
             repo_id="r1",
             repo_url="https://example.com/a",
@@ -90,10 +92,10 @@ class Slow:
             config=ProjectConfig(),
             at=AT,
         )
-        await self.commands.execute(t.TASK, id_, command)
+        await self.commands.execute(TASK, id_, command)
 
     async def status(self, id_: str) -> TaskStatus:
-        last = await self.log.last(t.TASK.aggregate(id_))
+        last = await self.log.last(TASK.aggregate(id_))
         assert last is not None
         status: TaskStatus = last.state.status
         return status

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.broker.text_streams import TextChunk
-from gctd.domain.task import AttemptLog
+from gctd.domain.task.events import AttemptLog
 from gctd.http.tasks.attempt_logs import live_pieces, stored_pieces
 from gctd.wiring.attempt_logs import left_out
 from gctd.worker.attempts.log_text import LONGEST_LINE, BoundedText, readable

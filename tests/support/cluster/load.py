@@ -17,7 +17,7 @@ import attrs
 
 from eventlog import Commit
 from eventlog.jetstream.log import JetStreamLog
-from gctd.domain.repo import RepoRegistered
+from gctd.domain.repo.events import RepoRegistered
 from gctd.readmodel import MODEL as TRACKER
 from pantry.domain.ean13 import check_digit
 from pantry.domain.product import MovementRecorded, MovementType

@@ -22,9 +22,10 @@ from urllib.parse import urlsplit
 from eventlog.embedded.die_with_parent import attached
 from eventlog.support import spans
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
-from gctd.domain.repo import Repo
 from gctd.domain.repo.project import Project
-from gctd.domain.task import Progress, Task
+from gctd.domain.repo.state import Repo
+from gctd.domain.task.events import Progress
+from gctd.domain.task.state import Task
 from gctd.engines.registry import NAMES
 from gctd.scan.isolation.output import OnLog
 from gctd.settings import SETTINGS, Settings

@@ -12,7 +12,7 @@ import msgspec
 
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, CommitFacts, PackageProblem, Summary, analysis_id
-from gctd.domain.task import Task
+from gctd.domain.task.state import Task
 from gctd.engines import report as report_format
 from gctd.engines.functions.sources import deflated
 from gctd.engines.report import Counts, FunctionEntry, Identity, Report

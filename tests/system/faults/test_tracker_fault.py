@@ -16,7 +16,8 @@ import pytest
 
 from eventlog import Decider
 from gctd.domain import repo
-from gctd.domain.task import TASK, TaskStatus
+from gctd.domain.task import TASK
+from gctd.domain.task.state import TaskStatus
 from gctd.domain.worker import WORKER
 from tests.support.pace import within
 from tests.support.tracker.system import TrackerSystem, tracker_system

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
-from gctd.domain.task import Progress
+from gctd.domain.task.events import Progress
 from gctd.scan.isolation.output import OnLog
 
 _log = structlog.get_logger(__name__)

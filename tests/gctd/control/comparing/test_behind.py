@@ -13,9 +13,12 @@ from eventlog.testing.memory import MemoryLog
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.forges.reporting import Reporting
-from gctd.domain import delivery as d
+from gctd.domain.delivery import DELIVERY
+from gctd.domain.delivery.commands import ReceiveDelivery, ScheduleDelivery
+from gctd.domain.delivery.state import Delivery, DeliveryStatus
 from gctd.domain.registry import REGISTRY
-from gctd.domain.task import TASK, TaskEvent
+from gctd.domain.task import TASK
+from gctd.domain.task.events import TaskEvent
 from gctd.domain.verdict import Result, Rules
 from gctd.engines import report as report_format
 from gctd.readmodel.queries import TrackerQueries
@@ -61,12 +64,12 @@ class Tables:
         return [self.base_task] if self.base_task is not None else []
 
 
-async def reported(tables: Tables) -> d.Delivery:
+async def reported(tables: Tables) -> Delivery:
     """The state of a delivery, whose one task is queued, after one look of the process that answers it."""
     log = MemoryLog(REGISTRY)
     commands, nothing = Commands(log), cast("Any", None)
-    await commands.execute(d.DELIVERY, RECEIVED.id, d.ReceiveDelivery(received=RECEIVED))
-    await commands.execute(d.DELIVERY, RECEIVED.id, d.ScheduleDelivery(tasks=(QUEUED.id,), at=AT))
+    await commands.execute(DELIVERY, RECEIVED.id, ReceiveDelivery(received=RECEIVED))
+    await commands.execute(DELIVERY, RECEIVED.id, ScheduleDelivery(tasks=(QUEUED.id,), at=AT))
     reporting = Reporting(
         log,
         commands,
@@ -77,19 +80,19 @@ async def reported(tables: Tables) -> d.Delivery:
         caught_up=tables.catch_up,
     )
     await reporting.advance(RECEIVED.id)
-    last = await log.last(d.DELIVERY.aggregate(RECEIVED.id), consistent=True)
+    last = await log.last(DELIVERY.aggregate(RECEIVED.id), consistent=True)
     assert last is not None
-    state: d.Delivery = last.state
+    state: Delivery = last.state
     return state
 
 
 async def test_a_task_that_is_not_in_the_read_model_yet_is_waited_for() -> None:
-    assert (await reported(Tables(later={QUEUED.id: task_after(QUEUED, STARTED)}))).status is d.DeliveryStatus.SCHEDULED
+    assert (await reported(Tables(later={QUEUED.id: task_after(QUEUED, STARTED)}))).status is DeliveryStatus.SCHEDULED
 
 
 async def test_a_deleted_task_is_reported() -> None:
     state = await reported(Tables())
-    assert (state.status, state.state, state.description) == (d.DeliveryStatus.DECIDED, "error", "a task was deleted")
+    assert (state.status, state.state, state.description) == (DeliveryStatus.DECIDED, "error", "a task was deleted")
 
 
 async def judged(tables: Tables, after: AnalysisView, blobs: MemoryBlobs) -> AnalysisJudgement:

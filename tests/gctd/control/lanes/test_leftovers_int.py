@@ -18,14 +18,16 @@ from eventlog.jetstream.transport.connection import Connection
 from eventlog.testing.memory import MemoryLog
 from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
-from gctd.domain import repo as r
-from gctd.domain import task as t
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo import REPO
+from gctd.domain.repo.commands import FinishDiscovery, RegisterRepo, StartDiscovery
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import CancelTask, DropTask, FailTask, QueueTask, RetryTask, StartTask, TaskCommand
 from tests.gctd.domain.test_tasks import COMPLETE, QUEUED
 
 AT = datetime.now(UTC)
-START = t.StartTask(worker="w", session="s", at=AT)
-FAIL = t.FailTask(attempt=1, session="s", reason="no", permanent=False, retry_at=AT + timedelta(hours=1), at=AT)
+START = StartTask(worker="w", session="s", at=AT)
+FAIL = FailTask(attempt=1, session="s", reason="no", permanent=False, retry_at=AT + timedelta(hours=1), at=AT)
 
 
 @attrs.frozen
@@ -36,18 +38,18 @@ class Site:
     commands: Commands
     queues: JobQueues
 
-    async def task(self, id_: str, *commands: t.TaskCommand) -> None:
+    async def task(self, id_: str, *commands: TaskCommand) -> None:
         """A task after these commands, with a job in the lane of scans."""
-        queued = t.QueueTask(**{**attrs.asdict(QUEUED, recurse=False), "id": id_})
+        queued = QueueTask(**{**attrs.asdict(QUEUED, recurse=False), "id": id_})
         for command in (queued, *commands):
-            await self.commands.execute(t.TASK, id_, command)
+            await self.commands.execute(TASK, id_, command)
         await self.put(self.queues.scan, "scan", id_)
 
     async def repo(self, id_: str, *commands: Any) -> None:
         """A registration after these commands, with a job in the lane of short jobs."""
         url = f"https://example.com/{id_}"
-        for command in (r.RegisterRepo(id=id_, url=url, clone_url=url, max_attempts=3, at=AT), *commands):
-            await self.commands.execute(r.REPO, id_, command)
+        for command in (RegisterRepo(id=id_, url=url, clone_url=url, max_attempts=3, at=AT), *commands):
+            await self.commands.execute(REPO, id_, command)
         await self.put(self.queues.fast, "discover", id_)
 
     async def put(self, queue: WorkQueue, kind: str, id_: str, number: int = 1) -> None:
@@ -74,12 +76,12 @@ async def test_jobs_of_what_has_ended_go_and_jobs_that_are_needed_stay(site: Sit
     await site.task("runs", START)
     await site.task("fails-once", START, FAIL)
     await site.task("completed", START, COMPLETE)
-    await site.task("cancelled", t.CancelTask(at=AT))
-    await site.task("dropped", t.DropTask(at=AT))
+    await site.task("cancelled", CancelTask(at=AT))
+    await site.task("dropped", DropTask(at=AT))
     await site.put(site.queues.scan, "scan", "never-queued")
     await site.repo("registering")
-    found = r.FinishDiscovery(attempt=1, session="s", commit_sha="a" * 40, default_ref="main", projects=(), at=AT)
-    await site.repo("ready", r.StartDiscovery(worker="w", session="s", at=AT), found)
+    found = FinishDiscovery(attempt=1, session="s", commit_sha="a" * 40, default_ref="main", projects=(), at=AT)
+    await site.repo("ready", StartDiscovery(worker="w", session="s", at=AT), found)
     assert await site.left() == {"waits", "runs", "fails-once", "registering"}
 
 
@@ -99,7 +101,7 @@ async def test_second_copies_go_from_every_queue_also_one_that_a_lost_worker_has
 
 async def test_a_job_that_this_control_plane_knows_stays(site: Site) -> None:
     """Its commit may be on the way."""
-    await site.task("task-1", t.CancelTask(at=AT))
+    await site.task("task-1", CancelTask(at=AT))
     assert await site.left(known=("task-1",)) == {"task-1"}
 
 
@@ -118,10 +120,10 @@ class Interrupted:
 
 
 async def test_a_job_of_a_retry_that_comes_at_that_moment_stays(site: Site) -> None:
-    await site.task("task-1", t.CancelTask(at=AT))
+    await site.task("task-1", CancelTask(at=AT))
 
     async def retried() -> None:
-        await site.commands.execute(t.TASK, "task-1", t.RetryTask(attempts=3, at=AT))
+        await site.commands.execute(TASK, "task-1", RetryTask(attempts=3, at=AT))
         await site.put(site.queues.scan, "scan", "task-1", 2)
 
     assert await site.left(cast("EventLog", Interrupted(site.log, retried))) == {"task-1"}

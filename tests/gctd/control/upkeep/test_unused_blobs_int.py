@@ -17,10 +17,12 @@ from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.control.upkeep.unused_blobs import UnusedBlobs
-from gctd.domain import task as t
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import CancelTask, CompleteTask, DropTask, QueueTask, StartTask
+from gctd.domain.task.events import AttemptLog
 from gctd.engines.functions.sources import KeptFile, KeptSources, encode_sources
 from tests.gctd.domain.test_tasks import ANALYSIS
 
@@ -40,7 +42,7 @@ class Site:
     async def queue(self, id_: str, repo: str) -> None:
         """Queue a task, and start it."""
         now = datetime.now(UTC)
-        queue = t.QueueTask(
+        queue = QueueTask(
             id=id_,
             repo_id=repo,
             repo_url=f"https://example.com/{repo}",
@@ -51,8 +53,8 @@ class Site:
             config=ProjectConfig(),
             at=now,
         )
-        await self.commands.execute(t.TASK, id_, queue)
-        await self.commands.execute(t.TASK, id_, t.StartTask(worker="w", session="s", at=now))
+        await self.commands.execute(TASK, id_, queue)
+        await self.commands.execute(TASK, id_, StartTask(worker="w", session="s", at=now))
 
     async def completed(self, id_: str, repo: str, **bodies: bytes) -> dict[str, BlobRef]:
         """A task with stored bodies: `report`, `profile`, `tests` and `log`, each with its link as a worker makes it."""
@@ -63,12 +65,12 @@ class Site:
             stored["sources"] = await self.blobs.put(encode_sources(files))
         parts = {name: Blob(digest=ref.digest, size=ref.size) for name, ref in stored.items() if name != "log"}
         log = stored.get("log")
-        kept = None if log is None else t.AttemptLog(digest=log.digest, size=log.size, cut=0, cut_at=log.size)
+        kept = None if log is None else AttemptLog(digest=log.digest, size=log.size, cut=0, cut_at=log.size)
         analysis = attrs.evolve(
             ANALYSIS, report=parts["report"], profile=parts.get("profile"), tests=parts.get("tests"), sources=parts.get("sources")
         )
-        command = t.CompleteTask(attempt=1, session="s", analysis=analysis, at=datetime.now(UTC), log=kept)
-        await self.commands.execute(t.TASK, id_, command)
+        command = CompleteTask(attempt=1, session="s", analysis=analysis, at=datetime.now(UTC), log=kept)
+        await self.commands.execute(TASK, id_, command)
         if "profile" in stored:
             await self.blobs.link(f"coverage/{repo}/./{id_}.out", stored["profile"])
         made = await self.blobs.put(f"analysis of {id_}".encode())
@@ -77,7 +79,7 @@ class Site:
 
     async def drop(self, id_: str) -> None:
         """As the removal of its repository does."""
-        await self.commands.execute(t.TASK, id_, t.DropTask(at=datetime.now(UTC)))
+        await self.commands.execute(TASK, id_, DropTask(at=datetime.now(UTC)))
 
     async def has(self, ref: BlobRef) -> bool:
         """Whether the bucket has a body."""
@@ -149,7 +151,7 @@ async def test_bodies_of_a_running_attempt_stay_until_its_end(site: Site) -> Non
     ref = await site.blobs.put(b"not reported yet")
     assert await site.swept() == Removed()
     assert await site.has(ref)
-    await site.commands.execute(t.TASK, "task-1", t.CancelTask(at=datetime.now(UTC)))
+    await site.commands.execute(TASK, "task-1", CancelTask(at=datetime.now(UTC)))
     assert (await site.swept()).bodies == 1
 
 

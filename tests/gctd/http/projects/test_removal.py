@@ -16,8 +16,9 @@ from eventlog.broker.blobs import BlobStore
 from eventlog.commands import Commands
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
-from gctd.domain import repo as repos
-from gctd.domain.task import CATEGORY
+from gctd.domain.repo import REPO
+from gctd.domain.repo.commands import RemoveRepo
+from gctd.domain.task.state import CATEGORY
 from tests.support.programs.cli import gctd
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
@@ -60,7 +61,7 @@ async def test_a_removed_repository_has_no_row_and_its_history_stays_in_the_log(
     for gone in (f"/api/repos/status?url={project.url}", path, f"{path}/history", f"/api/tasks/{project.tasks[1]}"):
         status, body = await system.status(gone)
         assert status == 404 or body == [], gone
-    assert [event.type for event in await system.events(f"{repos.CATEGORY}.{id_}")][-1] == "RepoRemoved"
+    assert [event.type for event in await system.events(f"{REPO.category}.{id_}")][-1] == "RepoRemoved"
     task = [event.type for event in await system.events(f"{CATEGORY}.{project.tasks[1]}")]
     assert (task[0], task[-2:]) == ("TaskQueued", ["TaskCompleted", "TaskDropped"])
 
@@ -115,7 +116,7 @@ async def test_a_removal_that_was_interrupted_is_finished_by_the_next_server(tmp
         await system.serve.kill()
         async with system.log() as log:  # as a server leaves it that ends right after the first event
             commands = Commands(log)
-            await commands.execute(repos.REPO, id_, repos.RemoveRepo(at=datetime.now(UTC)))
+            await commands.execute(REPO, id_, RemoveRepo(at=datetime.now(UTC)))
         serve = await system.start_serve()
 
         async def cleared() -> bool:

@@ -17,7 +17,8 @@ import pytest_asyncio
 
 from eventlog.commands import Commands
 from gctd.domain.remote.urls import parse_repo_url, repo_id
-from gctd.domain.repo import REPO, ConfigureProject
+from gctd.domain.repo import REPO
+from gctd.domain.repo.commands import ConfigureProject
 from gctd.domain.repo.config import ProjectConfig
 from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import GoRepo, make

@@ -17,7 +17,7 @@ from eventlog.broker.blobs import MemoryBlobs
 from gctd.domain.analysis import Analysis
 from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.task import Task, TaskStatus
+from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.cache.directory import Cache
 from gctd.scan.isolation.sandbox import Sandbox, Wanted, candidates
 from gctd.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gctd.domain.task import Progress
+from gctd.domain.task.events import Progress
 from gctd.scan.go.coverage_run.events import PackageResult
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import Toolchain

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.support.during import during
-from gctd.domain.task import Progress
+from gctd.domain.task.events import Progress
 from gctd.scan.go.coverage_run import progress as progress_module
 from gctd.scan.go.coverage_run.events import GoTestEvents
 from gctd.scan.go.coverage_run.progress import STEPS, Following, PackageCount, ProgressReports, text_of
