@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from http import HTTPStatus
 
@@ -41,7 +42,7 @@ MEANINGS = {
 }
 """The meaning of each exit code in the help of a program, unless the program has a better text."""
 
-_OF_STATUS = {
+OF_STATUS: Mapping[int, ExitCode] = {
     HTTPStatus.BAD_REQUEST: ExitCode.USAGE,
     HTTPStatus.UNPROCESSABLE_ENTITY: ExitCode.USAGE,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ExitCode.USAGE,
@@ -58,6 +59,7 @@ _OF_STATUS = {
     HTTPStatus.REQUEST_TIMEOUT: ExitCode.TIMEOUT,
     HTTPStatus.GATEWAY_TIMEOUT: ExitCode.UNAVAILABLE,
 }
+"""The exit code of an error with an HTTP status; FAILURE for any other status."""
 
 
 def code_of(error: BaseException) -> ExitCode | None:
@@ -66,4 +68,4 @@ def code_of(error: BaseException) -> ExitCode | None:
     if isinstance(code, ExitCode):
         return code
     status = getattr(error, "status", None)
-    return _OF_STATUS.get(status, ExitCode.FAILURE) if isinstance(status, HTTPStatus) else None
+    return OF_STATUS.get(status, ExitCode.FAILURE) if isinstance(status, HTTPStatus) else None

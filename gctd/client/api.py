@@ -153,7 +153,7 @@ class Client(ServiceClient):
 
     async def tasks(self, *, status: str | None = None, show_seen: bool = False, limit: int | None = None) -> Sequence[Task]:
         """The tasks in one status, or all, `limit` at most (None: however many there are)."""
-        query = only(status=status, show_seen="true" if show_seen else None)
+        query = only(status=status, show_seen=show_seen or None)
         return await self._list(Task, "/api/tasks", query, limit)
 
     async def task(self, id_: str) -> Task:

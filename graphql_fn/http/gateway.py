@@ -15,7 +15,7 @@ from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.over_http import HttpRequest, answer, read, refusal, weights
 from graphql_fn.core.over_sse import stream
 from graphql_fn.core.result import QueryOutcome
-from graphql_fn.http.figures import Caches, Requests, Subscribers
+from graphql_fn.http.figures import FunctionFigures
 from graphql_fn.http.single_connection import Reservations, operation_id
 from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller
@@ -53,8 +53,7 @@ class Gateway:
         self.streams = streams or Streams()
         self._reserved = Reservations(most=self.streams.most)
         self._outcomes: dict[tuple[str, QueryOutcome | None], int] = {}
-        for collector in (Requests(self._outcomes), Caches(self._evaluators), Subscribers(self.streams)):
-            registry.register(collector)
+        registry.register(FunctionFigures(self._outcomes, self._evaluators, self.streams))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class Client(ServiceClient):
         limit: int | None = None,
     ) -> Sequence[Product]:
         """Products by name, `limit` at most (None: however many there are)."""
-        query = only(search=search, category=category, as_of=as_of, active=_switch(active), low_stock=_switch(low_stock))
+        query = only(search=search, category=category, as_of=as_of, active=active, low_stock=low_stock)
         return await self._list(Product, f"{_API}/products", query, limit)
 
     async def product(self, ean13: str, *, as_of: str | None = None) -> Product:
@@ -262,7 +262,3 @@ def _product(ean13: str) -> str:
 
 def _since(since: str | None) -> dict[str, str]:
     return {} if since is None else {"from": since}
-
-
-def _switch(value: bool | None) -> str | None:  # noqa: FBT001 - one value, one word
-    return None if value is None else str(value).lower()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import ClassVar
 
-from terminalkit.exits import ExitCode
+from terminalkit.exits import OF_STATUS, ExitCode
 
 
 class ClientError(Exception):
@@ -71,25 +70,9 @@ class TimedOut(ClientError):
     exit_code = ExitCode.TIMEOUT
 
 
-_BY_STATUS: dict[int, type[ClientError]] = {
-    HTTPStatus.BAD_REQUEST: Rejected,
-    HTTPStatus.UNAUTHORIZED: NotAllowed,
-    HTTPStatus.FORBIDDEN: NotAllowed,
-    HTTPStatus.NOT_FOUND: NotFound,
-    HTTPStatus.REQUEST_TIMEOUT: TimedOut,
-    HTTPStatus.CONFLICT: Conflicting,
-    HTTPStatus.GONE: NotFound,
-    HTTPStatus.PRECONDITION_FAILED: Conflicting,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Rejected,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: Rejected,
-    HTTPStatus.UNPROCESSABLE_ENTITY: Rejected,
-    HTTPStatus.TOO_MANY_REQUESTS: Unavailable,
-    HTTPStatus.BAD_GATEWAY: Unavailable,
-    HTTPStatus.SERVICE_UNAVAILABLE: Unavailable,
-    HTTPStatus.GATEWAY_TIMEOUT: Unavailable,
-}
+_BY_EXIT_CODE = {kind.exit_code: kind for kind in (Rejected, NotFound, NotAllowed, Conflicting, Unavailable, TimedOut)}
 
 
 def error_class(status: int) -> type[ClientError]:
     """The class of error that an HTTP status stands for."""
-    return _BY_STATUS.get(status, ClientError)
+    return _BY_EXIT_CODE.get(OF_STATUS.get(status, ExitCode.FAILURE), ClientError)

@@ -106,5 +106,7 @@ class ServiceClient:
 
 
 def only(**values: str | int | None) -> dict[str, str]:
-    """Return the values that are not None, as text."""
-    return {name: str(value) for name, value in values.items() if value is not None}
+    """Return the values that are not None, as text: `true` and `false` for truth values."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items() if value is not None
+    }

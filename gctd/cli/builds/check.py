@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from gctd.cli.builds.checking.judge import ProjectJudgement
-    from gctd.domain.repo.config import ProjectConfig
 
 FORMATS = ("text", "json", "markdown", "sarif")
 LISTED = 20
@@ -90,7 +88,8 @@ async def check(
         raise click.UsageError("--base and --baseline: only one of them can be given")
     if profile is not None and baseline is None and not absolute:
         raise click.UsageError("a profile belongs to this tree only: compare with --baseline FILE, or use --absolute")
-    from gctd.domain.repo.config import ProjectConfig  # noqa: PLC0415 - help and completion do without it
+    from gctd.cli.builds.checking.check import Comparison, check_tree  # noqa: PLC0415 - help and completion do without it
+    from gctd.domain.repo.config import ProjectConfig  # noqa: PLC0415 - as above
 
     threshold = limits.pop("threshold")
     config = ProjectConfig(
@@ -99,48 +98,30 @@ async def check(
         coverpkg=coverpkg or None,
         crap_args=None if threshold is None else (f"--threshold={threshold:g}",),
     )
-    found = await _found(
-        sources,
-        output,
-        directory=directory,
-        projects=projects,
-        base=None if absolute else base or "HEAD",
-        baseline=baseline,
-        profile=profile,
-        config=config,
-        limits=limits | ({"max_new": None, "max_worse": None, "require_measured": False} if absolute else {}),
+    found = await check_tree(
+        sources.load().values,
+        directory,
+        config,
+        limits | ({"max_new": None, "max_worse": None, "require_measured": False} if absolute else {}),
+        compare=Comparison(base=None if absolute else base or "HEAD", baseline=baseline, profile=profile),
+        only=projects,
+        on_log=output.detail,
+        on_step=output.note,
     )
     _write(output, found, "json" if output.json else format_ or "text", file)
-    _require_passed(invocation.what, found)
+    require_passed(
+        invocation.what,
+        [
+            (
+                one.after.analysis.project,
+                one.result.value,
+                [each.name.value for each in one.verdict.checks if each.passed is False],
+                one.reason,
+            )
+            for one in found
+        ],
+    )
     return ExitCode.OK
-
-
-async def _found(
-    sources: Sources,
-    output: Output,
-    *,
-    directory: Path,
-    projects: Sequence[str],
-    base: str | None,
-    baseline: Path | None,
-    profile: Path | None,
-    config: ProjectConfig,
-    limits: dict[str, Any],
-) -> Sequence[ProjectJudgement]:
-    from gctd.cli.builds.checking.check import Comparison, check_tree  # noqa: PLC0415 - slow
-
-    with tempfile.TemporaryDirectory(prefix="gctd-check-") as folder:
-        return await check_tree(
-            sources.load().values,
-            directory,
-            config,
-            limits,
-            compare=Comparison(base=base, baseline=baseline, profile=profile),
-            only=projects,
-            folder=Path(folder),
-            on_log=output.detail,
-            on_step=output.note,
-        )
 
 
 def _write(output: Output, found: Sequence[ProjectJudgement], format_: str, file: Path | None) -> None:
@@ -197,12 +178,3 @@ def _show(output: Output, one: ProjectJudgement, *, apart: bool) -> None:
     )
     if (more := len(one.verdict.offenders) - LISTED) > 0:
         output.note(f"{more} more: see --format json")
-
-
-def _require_passed(what: str, found: Sequence[ProjectJudgement]) -> None:
-    failed = [
-        f"{one.after.analysis.project}: {', '.join(each.name.value for each in one.verdict.checks if each.passed is False)}"
-        for one in found
-        if one.result.value == "failed"
-    ]
-    require_passed(what, failed, [f"{one.after.analysis.project}: {one.reason}" for one in found if one.result.value != "passed"])

@@ -82,23 +82,24 @@ async def gate(
     wanted = (0 if output.json else LISTED) if limit is None else limit
     judged = await asyncio.gather(*(_judged(session, id_, query, from_, wanted, wait) for id_ in ids))
     if markdown:
-        given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
         for id_ in ids:
-            output.content(await session.client.gate_comment(id_, given | ({"from": from_} if from_ else {})))
+            output.content(await session.client.gate_comment(id_, query | ({"from": from_} if from_ else {})))
     elif output.json:
         output.document([one.document for one in judged])
     else:
         for index, one in enumerate(judged):
             _show(output, one, apart=index > 0)
-    _require_passed(session, judged)
+    require_passed(
+        session.invocation.what,
+        [(one.project, one.result, [check.name for check in one.checks if check.passed is False], one.reason) for one in judged],
+    )
     return ExitCode.OK
 
 
 async def _judged(session: Session, id_: str, query: dict[str, Any], from_: str | None, limit: int, wait: float | None) -> Gate:
     """The verdict on a project; of one that waits for its base after that long what is known then."""
     if from_ is not None:
-        given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
-        return await session.client.gate(id_, given | {"from": from_}, limit=limit)
+        return await session.client.gate(id_, query | {"from": from_}, limit=limit)
     found = await session.client.ask_for_verdict(id_, query, limit=limit)
     until = time.monotonic() + (wait or 0.0)
     while found.result == "unknown" and found.base.task_id is not None and time.monotonic() < until:
@@ -163,12 +164,3 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
 def _lost(one: Unmeasured) -> list[Cell]:
     after = one.after
     return [score(one.before.crap), one.function, f"{after.file}:{after.line}", f"{after.state}: {after.reason}"]
-
-
-def _require_passed(session: Session, judged: Sequence[Gate]) -> None:
-    failed = [
-        f"{one.project}: {', '.join(check.name for check in one.checks if check.passed is False)}"
-        for one in judged
-        if one.result == "failed"
-    ]
-    require_passed(session.invocation.what, failed, [f"{one.project}: {one.reason}" for one in judged if one.result != "passed"])

@@ -38,8 +38,14 @@ def show_functions(output: Output, functions: Sequence[tuple[float | None, float
         output.table([*numbers, Column("FUNCTION"), Column("LOCATION", "id"), Column("FAILED")], rows)
 
 
-def require_passed(what: str, failed: Sequence[str], unknown: Sequence[str]) -> None:
-    """Raise Failure if the gate of a project is not passed, or if it is not known whether it is."""
+def require_passed(what: str, judged: Iterable[tuple[str, str, Sequence[str], str]]) -> None:
+    """Raise Failure unless each project passes the gate: its name, the result, the failed checks, and the reason."""
+    failed, unknown = [], []
+    for project, result, checks, reason in judged:
+        if result == "failed":
+            failed.append(f"{project}: {', '.join(checks)}")
+        elif result != "passed":
+            unknown.append(f"{project}: {reason}")
     if failed:
         raise Failure(what, f"the gate is not passed: {'; '.join(failed)}")
     if unknown:

@@ -7,36 +7,35 @@ import os
 import shutil
 import signal
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
-from eventlog.embedded.binary import ServerFailed
+from eventlog.embedded.child import ChildServer
 from eventlog.embedded.nats import EmbeddedServer
-from projections.stores.postgres.server import PostgresFailed, PostgresServer
+from projections.stores.postgres.server import PostgresServer
 from servicekit.broker.monitoring import look_at
+
+S = TypeVar("S", bound=ChildServer)
 
 _ROOM_TO_RESTART, _PART_TO_RESTART = 64 * 1024**2, 20
 """Bytes, or the part of a small disk, that have to be free for nats-server to be restarted after a write error."""
 
 
-class NatsServer:
-    """An embedded nats-server, among the services."""
+class _Embedded(Generic[S]):
+    """An embedded server, among the services."""
 
-    def __init__(self, server: EmbeddedServer) -> None:
+    def __init__(self, name: str, server: S) -> None:
+        self.name = name
         self._server = server
-
-    @property
-    def name(self) -> str:
-        """The server's name."""
-        return self._server.name
 
     @property
     def pid(self) -> int | None:
         """Its process id, None if it does not run."""
-        with contextlib.suppress(ServerFailed):
+        with contextlib.suppress(self._server.failed):
             return self._server.pid
         return None
 
     async def start(self) -> None:
-        """Start it, or start it again on the same port. Raises DataDirectoryInUse, ServerFailed."""
+        """Start it, or start it again on the same port. Raises the errors of the server."""
         await self._server.start()
 
     async def wait(self) -> int:
@@ -49,8 +48,15 @@ class NatsServer:
 
     def kill(self) -> None:
         """End it at once."""
-        with contextlib.suppress(ServerFailed):
-            os.kill(self._server.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(self._server.failed):
+            os.kill(self._server.pid, number)
+
+
+class NatsServer(_Embedded[EmbeddedServer]):
+    """The embedded nats-server."""
 
     async def see(self) -> str | None:
         """Why only a restart lets it store again, if that is so and there is room again; else None. Raises NotSeen."""
@@ -66,40 +72,17 @@ class NatsServer:
 
     def end(self) -> None:
         """Tell it to end (SIGTERM): the supervisor starts it again."""
-        with contextlib.suppress(ServerFailed):
-            os.kill(self._server.pid, signal.SIGTERM)
+        self._signal(signal.SIGTERM)
 
 
-class Postgres:
-    """The embedded Postgres, among the services, with the databases that the others use."""
-
-    name = "postgres"
+class Postgres(_Embedded[PostgresServer]):
+    """The embedded Postgres, with the databases that the services use."""
 
     def __init__(self, server: PostgresServer, databases: Sequence[str]) -> None:
-        self._server = server
+        super().__init__(server.name, server)
         self._databases = databases
-
-    @property
-    def pid(self) -> int | None:
-        """Its process id, None if it does not run."""
-        with contextlib.suppress(PostgresFailed):
-            return self._server.pid
-        return None
 
     async def start(self) -> None:
         """Start it, and make the databases that are missing. Raises PostgresFailed."""
-        await self._server.start()
+        await super().start()
         await self._server.create(*self._databases)
-
-    async def wait(self) -> int:
-        """Wait until it has ended."""
-        return await self._server.wait()
-
-    async def stop(self) -> None:
-        """End it in good order."""
-        await self._server.stop()
-
-    def kill(self) -> None:
-        """End it at once."""
-        with contextlib.suppress(PostgresFailed):
-            os.kill(self._server.pid, signal.SIGKILL)

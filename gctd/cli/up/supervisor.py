@@ -208,7 +208,7 @@ def _write_environment(system: System) -> None:
 
 
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
-    first: list[Supervised] = [NatsServer(broker) for broker in system.brokers]
+    first: list[Supervised] = [NatsServer(broker.name, broker) for broker in system.brokers]
     if system.postgres is not None:
         first.append(Postgres(system.postgres, DATABASES))
     await supervisor.start(first)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 from graphql import (
     DocumentNode,
     FieldNode,
@@ -43,28 +42,20 @@ Scans = Mapping[str, Sequence[str]]
 """The tables of which a field reads more rows than its result has, by `Type.field`."""
 
 
-@attrs.frozen(kw_only=True)
-class Tables:
-    """The tables that fields scan, and about how many rows each has."""
-
-    scans: Scans = attrs.field(factory=dict)
-    rows: Mapping[str, int] = attrs.field(factory=dict)
-
-    def rows_of(self, name: str) -> int:
-        """The rows that a field reads, by `Type.field`."""
-        return sum(self.rows.get(table, 0) for table in self.scans.get(name, ()))
-
-
 class CostWalk:
-    """Goes through the selections of a validated operation and adds up; stops soon after `most`."""
+    """Goes through the selections of a validated operation and adds up; stops soon after `most`.
+
+    `scans` are the tables that fields scan, `rows` about how many rows each has.
+    """
 
     def __init__(
         self,
         schema: GraphQLSchema,
         document: DocumentNode,
         variables: VariableValues | None,
-        tables: Tables,
         *,
+        scans: Scans,
+        rows: Mapping[str, int],
         most: int,
     ) -> None:
         self.scanned = False
@@ -72,7 +63,8 @@ class CostWalk:
         self._schema = schema
         self._fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
         self._variables = variables
-        self._tables = tables
+        self._scans = scans
+        self._rows = rows
         self._most = most
 
     def cost(self, operation: OperationDefinitionNode) -> int:
@@ -108,8 +100,8 @@ class CostWalk:
         if field is None:  # __typename
             return 0
         path = f"{parent.name}.{name}"
-        self.scanned = self.scanned or path in self._tables.scans
-        rows = -(-self._tables.rows_of(path) // ROWS)
+        self.scanned = self.scanned or path in self._scans
+        rows = -(-sum(self._rows.get(table, 0) for table in self._scans.get(path, ())) // ROWS)
         if node.selection_set is None:
             return rows
         below = self._inside(get_named_type(field.type), node.selection_set)

@@ -22,7 +22,7 @@ from graphql import (
 from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
 
 from graphql_fn.core.limits import QueryLimits
-from graphql_fn.core.preparing.cost import CostWalk, Scans, Tables
+from graphql_fn.core.preparing.cost import CostWalk, Scans
 from graphql_fn.core.preparing.shape import TooMuch, measure
 from graphql_fn.core.preparing.tokens import exceeds
 from graphql_fn.core.result import QueryOutcome, RequestRefused
@@ -144,7 +144,7 @@ class Documents:
 
     def prepared(self, document: DocumentNode, operation: OperationDefinitionNode) -> Operation:
         """An operation of a valid document, with its plan and its cost."""
-        walk = CostWalk(self._schema, document, None, Tables(scans=self._scans), most=self._limits.cost)
+        walk = CostWalk(self._schema, document, None, scans=self._scans, rows={}, most=self._limits.cost)
         cost = walk.cost(operation)
         plan = plan_of(self._schema, self._root, document, operation)
         nested = None if operation.variable_definitions else self._nested(document, operation)

@@ -18,7 +18,7 @@ from graphql import DocumentNode, GraphQLError, OperationType
 from graphql_fn.core.errors import Code
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
-from graphql_fn.core.preparing.cost import CostWalk, Tables
+from graphql_fn.core.preparing.cost import CostWalk
 from graphql_fn.core.preparing.documents import Documents, Operation
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome, RequestRefused
@@ -105,8 +105,8 @@ class Preparation:
 
     def _walk(self, operation: Operation, rows: Mapping[str, int]) -> CostWalk:
         values = None if operation.executor is None else operation.executor.variable_values
-        tables = Tables(scans=self.function.scans, rows=rows)
-        return CostWalk(self.function.schema, operation.document, values, tables, most=self.limits.cost)
+        function, most = self.function, self.limits.cost
+        return CostWalk(function.schema, operation.document, values, scans=function.scans, rows=rows, most=most)
 
 
 def _are_few(variables: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,10 @@ async def check_tree(
     *,
     compare: Comparison,
     only: Sequence[str],
-    folder: Path,
     on_log: Callable[[str], None],
     on_step: Callable[[str], None],
 ) -> Sequence[ProjectJudgement]:
-    """Judge the projects of a working copy; `only` names some of them. `folder` is empty, for the tree of the base.
+    """Judge the projects of a working copy; `only` names some of them.
 
     `limits` are the fields of `Rules` but the threshold. Raises NotAWorkingCopy, ScanError, EngineFailed, BadInput.
     """
@@ -53,18 +53,19 @@ async def check_tree(
     if compare.profile is not None and len(chosen) != 1:
         raise NotAWorkingCopy(f"a profile belongs to one module, and there are {len(chosen)}: name one with --project")
     older = stored(compare.baseline) if compare.baseline is not None else {}
-    async with Measuring.opened(settings, config, on_log) as measuring:
-        base = _Base(copy, compare, older, measuring, folder, on_step) if rules.compares else None
-        found = []
-        for project in chosen:
-            if compare.profile is None:
-                on_step(f"testing {project.name} ...")
-                after = await measuring.tested(copy, project, projects)
-            else:
-                profile = await asyncio.to_thread(compare.profile.read_bytes)
-                after = await measuring.of_profile(copy, project, projects, profile)
-            before, described, missing = await base.of(project) if base is not None else (None, "", "")
-            found.append(judged(rules, after, before, base=described, missing=missing))
+    with tempfile.TemporaryDirectory(prefix="gctd-check-") as folder:
+        async with Measuring.opened(settings, config, on_log) as measuring:
+            base = _Base(copy, compare, older, measuring, Path(folder), on_step) if rules.compares else None
+            found = []
+            for project in chosen:
+                if compare.profile is None:
+                    on_step(f"testing {project.name} ...")
+                    after = await measuring.tested(copy, project, projects)
+                else:
+                    profile = await asyncio.to_thread(compare.profile.read_bytes)
+                    after = await measuring.of_profile(copy, project, projects, profile)
+                before, described, missing = await base.of(project) if base is not None else (None, "", "")
+                found.append(judged(rules, after, before, base=described, missing=missing))
     return found
 
 
