@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from terminalkit.commands.program import Command, Program
 from terminalkit.exits import ExitCode
 
@@ -54,7 +52,4 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
     },
 )
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
-    return PROGRAM.run(argv)
+main = PROGRAM.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import attrs
@@ -19,12 +20,12 @@ class Edge(Generic[T]):
     """An item of a page, and its position."""
 
     node: T
-    _order: ListOrder
+    _encoded: Callable[[], str]
 
     @property
     def cursor(self) -> str:
         """Its position."""
-        return self._order.cursor(self.node)
+        return self._encoded()
 
 
 @attrs.frozen
@@ -37,97 +38,57 @@ class PageInfo:
     end_cursor: str | None
 
 
-Count = Callable[[], Awaitable[int]]
+Count = Callable[[], Awaitable[int] | int]
 
 
 @attrs.frozen
 class Connection(Generic[T]):
-    """A page of a list in an order. `count` gives the length of the list."""
+    """A page of a list: `nodes` are its items alone.
 
-    _found: FoundPart[T]
-    _part: ListPart
-    _order: ListOrder
+    `cursor` gives the cursor of an item by its index in the page, `count` the length of the list.
+    """
+
+    nodes: Sequence[T]
+    _has_next: bool
+    _has_previous: bool
+    _cursor: Callable[[int], str]
     _count: Count
-
-    @property
-    def nodes(self) -> Sequence[T]:
-        """The items alone."""
-        return self._found.items
 
     @property
     def edges(self) -> Sequence[Edge[T]]:
         """The items with their cursors."""
-        return [Edge(node, self._order) for node in self._found.items]
+        return [Edge(node, partial(self._cursor, index)) for index, node in enumerate(self.nodes)]
 
     @property
-    def total_count(self) -> Awaitable[int]:
+    def total_count(self) -> Awaitable[int] | int:
         """The length of the list."""
         return self._count()
 
     @property
     def page_info(self) -> PageInfo:
-        """Whether there is more, and the first and the last cursor of this page.
-
-        Behind the page's start (its end, backward) there is something if a cursor names a thing there.
-        """
-        items, part = self._found.items, self._part
-        return PageInfo(
-            self._found.more if not part.backward else part.before is not None,
-            self._found.more if part.backward else part.after is not None,
-            self._order.cursor(items[0]) if items else None,
-            self._order.cursor(items[-1]) if items else None,
-        )
+        """Whether there is more, and the first and the last cursor of this page."""
+        ends = (self._cursor(0), self._cursor(len(self.nodes) - 1)) if self.nodes else (None, None)
+        return PageInfo(self._has_next, self._has_previous, *ends)
 
 
 def connection(found: FoundPart[T] | None, part: ListPart, order: ListOrder, count: Count) -> Connection[T]:
-    """The page that was found (None: the list is empty)."""
-    return Connection(FoundPart((), more=False) if found is None else found, part, order, count)
+    """The page that was found (None: the list is empty).
+
+    Behind the page's start (its end, backward) there is something if a cursor names a thing there.
+    """
+    items, more = ((), False) if found is None else (found.items, found.more)
+    has_next = part.before is not None if part.backward else more
+    has_previous = more if part.backward else part.after is not None
+    return Connection(items, has_next, has_previous, lambda index: order.cursor(items[index]), count)
 
 
-@attrs.frozen
-class _Placed(Generic[T]):
-    """A page of a list that is there as a whole. A cursor is the place of an item, from 0."""
-
-    _items: Sequence[T]
-    _start: int
-    total_count: int
-
-    @property
-    def nodes(self) -> Sequence[T]:
-        return self._items
-
-    @property
-    def edges(self) -> Sequence[_PlacedEdge[T]]:
-        return [_PlacedEdge(node, place) for place, node in enumerate(self._items, self._start)]
-
-    @property
-    def page_info(self) -> PageInfo:
-        end = self._start + len(self._items)
-        return PageInfo(
-            end < self.total_count,
-            self._start > 0,
-            encode_cursor((self._start,)) if self._items else None,
-            encode_cursor((end - 1,)) if self._items else None,
-        )
-
-
-@attrs.frozen
-class _PlacedEdge(Generic[T]):
-    """An item of such a page."""
-
-    node: T
-    _place: int
-
-    @property
-    def cursor(self) -> str:
-        return encode_cursor((self._place,))
-
-
-def of_list(items: Sequence[T], **arguments: Any) -> _Placed[T]:
-    """The page of a list that is there as a whole. Raises PublicError."""
+def of_list(items: Sequence[T], **arguments: Any) -> Connection[T]:
+    """The page of a list that is there as a whole: a cursor is the place of an item, from 0. Raises PublicError."""
     part = PLACE.part(**arguments)
     after, before = (cast("tuple[int] | None", key) for key in (part.after, part.before))
     start = 0 if after is None else max(0, after[0] + 1)
     end = len(items) if before is None else max(0, min(len(items), before[0]))
     start, end = (max(start, end - part.limit), end) if part.backward else (start, min(end, start + part.limit))
-    return _Placed(items[start:end], min(start, len(items)), len(items))
+    page, start = items[start:end], min(start, len(items))
+    has_next = start + len(page) < len(items)
+    return Connection(page, has_next, start > 0, lambda index: encode_cursor((start + index,)), lambda: len(items))

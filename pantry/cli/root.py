@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from terminalkit.commands.program import Command, Program
 from terminalkit.exits import ExitCode
 
@@ -58,7 +56,4 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
     },
 )
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
-    return PROGRAM.run(argv)
+main = PROGRAM.run

@@ -6,9 +6,9 @@ The code is behind the `#` of the address: a browser sends that part to no serve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from ipaddress import ip_address
-from typing import Any
 
 import segno
 from yarl import URL
@@ -18,6 +18,7 @@ from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.callers import Scope
 from httpkit.server.guard import is_loopback
 from pantry.http.services import Services
+from pantry.http.values import text_without
 from servicekit.access.token import Session
 
 NAME_LENGTH = 64
@@ -32,17 +33,13 @@ _REMEDY = (
 )
 
 
-def _address(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be a string")  # noqa: TRY004 - a wrong value of a request is a ValueError
-    try:
-        found = URL(value)
-        is_page = found.scheme in {"http", "https"} and bool(found.host)
-    except ValueError:
-        is_page = False
-    if not is_page:
-        raise ValueError("must be an http:// or https:// address")
-    return value
+def _problem(text: str) -> str | None:
+    """Return the fault of the address of a page, or None."""
+    with suppress(ValueError):
+        found = URL(text)
+        if found.scheme in {"http", "https"} and found.host:
+            return None
+    return "must be an http:// or https:// address"
 
 
 @message
@@ -55,7 +52,7 @@ class Pair:
     )
     address: str | Unset = member(
         default=UNSET,
-        parse=_address,
+        parse=text_without(_problem),
         schema=_ADDRESS,
         max_length=2000,
         description="the address of the page for the device; without it the setting public_url, else the address of this request",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -19,24 +20,22 @@ _LARGEST = number(LARGEST)
 _NAMING = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$"
 
 
-def _thousandths(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise ValueError("must be a number")  # noqa: TRY004 - a wrong value of a request is a ValueError
-    return thousandths(Decimal(value))
+def _at_least(least: int, otherwise: str) -> Callable[[Any], int]:
+    """A parser of quantities of at least `least` thousandths; it raises ValueError with the text `otherwise` for less."""
+
+    def checked(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            raise ValueError("must be a number")  # noqa: TRY004 - a wrong value of a request is a ValueError
+        found = thousandths(Decimal(value))
+        if found < least:
+            raise ValueError(otherwise)
+        return found
+
+    return checked
 
 
-def _positive(value: Any) -> int:
-    found = _thousandths(value)
-    if found <= 0:
-        raise ValueError("stock level must be greater than 0")
-    return found
-
-
-def _not_negative(value: Any) -> int:
-    found = _thousandths(value)
-    if found < 0:
-        raise ValueError("must not be negative")
-    return found
+_positive = _at_least(1, "stock level must be greater than 0")
+_not_negative = _at_least(0, "must not be negative")
 
 
 def quantity(**how: Any) -> Any:
@@ -72,35 +71,29 @@ def flag(description: str) -> Any:
     return query(default=None, parse=_flag, schema={"type": "string", "enum": list(_FLAGS)}, description=description, empty=True)
 
 
-def _named(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be a string")  # noqa: TRY004 - a wrong value of a request is a ValueError
-    if not value.strip():
-        raise ValueError("must not be empty")
-    return value
+def text_without(problem: Callable[[str], str | None]) -> Callable[[Any], str]:
+    """A parser of texts; it raises ValueError with the problem of a text that has one."""
+
+    def checked(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError("must be a string")  # noqa: TRY004 - a wrong value of a request is a ValueError
+        if (wrong := problem(value)) is not None:
+            raise ValueError(wrong)
+        return value
+
+    return checked
+
+
+_named = text_without(lambda text: None if text.strip() else "must not be empty")
+checked_ean13 = text_without(ean13.problem)
+"""A code with the right check digit."""
+checked_code = text_without(gtin.problem)
+"""A code of 8, 12, 13 or 14 digits with the right check digit, as it is."""
 
 
 def naming(max_length: int, **how: Any) -> Any:
     """A member that names something: text that is not empty and has more than spaces."""
     return member(parse=_named, schema={"type": "string", "minLength": 1, "pattern": _NAMING}, max_length=max_length, **how)
-
-
-def checked_ean13(value: Any) -> str:
-    """A code with the right check digit. Raises ValueError."""
-    if not isinstance(value, str):
-        raise ValueError("must be a string")  # noqa: TRY004 - a wrong value of a request is a ValueError
-    if (wrong := ean13.problem(value)) is not None:
-        raise ValueError(wrong)
-    return value
-
-
-def checked_code(value: Any) -> str:
-    """A code of 8, 12, 13 or 14 digits with the right check digit, as it is. Raises ValueError."""
-    if not isinstance(value, str):
-        raise ValueError("must be a string")  # noqa: TRY004 - a wrong value of a request is a ValueError
-    if (wrong := gtin.problem(value)) is not None:
-        raise ValueError(wrong)
-    return value
 
 
 CODE_SCHEMA = {"type": "string", "format": "gtin", "pattern": "^([0-9]{8}|[0-9]{12,14})$"}
