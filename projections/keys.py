@@ -16,9 +16,8 @@ from typing import Any
 import structlog
 
 from eventlog import Commit, EventLog, SequenceGap, Unavailable, UndecodableCommit
-from eventlog.commands.keys import KeyUse, use_in
+from eventlog.commands.keys import KeyUse, use_in, uses_in
 from projections.errors import Behind, ProjectorStopped, StoreUnavailable
-from projections.projector.derive import keys_of
 from projections.projector.projector import Projector
 from projections.store import KEYS, Store
 
@@ -132,7 +131,7 @@ def _hashed(commits: Sequence[Commit]) -> Sequence[tuple[int, int]]:
         if not (commit.may_have_keys and commit.is_guarded):
             continue
         try:
-            found += [(hash(record.key), record.sequence) for record in keys_of(commit)]
+            found += [(hash(record.key), record.sequence) for record in uses_in(commit)]
         except UndecodableCommit:  # its aggregate is parked, and its keys with it
             continue
     return found

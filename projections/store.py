@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from eventlog.commands.keys import KeyUse
 from eventlog.support.chain import comparable
 from projections.model import Change, Column, ColumnType, Projection, Table
 
@@ -53,16 +54,6 @@ class Mark:
     sequence: int
     digest: str
     record: str
-
-
-@attrs.frozen
-class KeyRecord:
-    """The use of an idempotency key: fingerprint of the request, aggregate's subject, sequence of the commit."""
-
-    key: str
-    fingerprint: str | None
-    subject: str
-    sequence: int
 
 
 KEYS = Table(
@@ -216,7 +207,7 @@ class Reader(Queryable, Protocol):
     async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
         """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
 
-    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyRecord]:
+    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyUse]:
         """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""
 
     async def scrubs(self, stream: str) -> str | None:
@@ -277,7 +268,7 @@ class Store(Reader, Protocol):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
+        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:

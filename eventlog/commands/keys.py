@@ -11,20 +11,14 @@ from eventlog.commit import Commit, Context
 from eventlog.errors import KeyReused, Unavailable
 
 
-class KeyUse(Protocol):
-    """The place of a key's effect in the log."""
+@attrs.frozen
+class KeyUse:
+    """The use of an idempotency key: fingerprint of the request, aggregate's subject, sequence of the commit that bears it."""
 
-    @property
-    def fingerprint(self) -> str | None:
-        """Digest of the request that it came with."""
-
-    @property
-    def subject(self) -> str:
-        """Subject of the aggregate that it changed."""
-
-    @property
-    def sequence(self) -> int:
-        """Sequence of the commit that bears it."""
+    key: str
+    fingerprint: str | None
+    subject: str
+    sequence: int
 
 
 class Keys(Protocol):
@@ -38,21 +32,18 @@ class Keys(Protocol):
         """
 
 
-@attrs.frozen
-class UseInLog:
-    """The use of a key as its commit says it."""
-
-    fingerprint: str | None
-    subject: str
-    sequence: int
+def uses_in(commit: Commit) -> Sequence[KeyUse]:
+    """The keys that a commit bears. Raises UndecodableCommit."""
+    return [
+        KeyUse(event.key, event.fingerprint, commit.subject, commit.sequence)
+        for event in commit.body.events
+        if event.key is not None
+    ]
 
 
 def use_in(commit: Commit, key: str) -> KeyUse | None:
     """The use of a key in one commit; None if the commit does not bear it. Raises UndecodableCommit."""
-    for event in commit.body.events:
-        if event.key == key:
-            return UseInLog(event.fingerprint, commit.subject, commit.sequence)
-    return None
+    return next((use for use in uses_in(commit) if use.key == key), None)
 
 
 def check_request(context: Context, fingerprint: str | None) -> None:

@@ -19,10 +19,11 @@ import attrs
 import msgspec
 
 from eventlog import Commit
+from eventlog.commands.keys import KeyUse
 from projections.model import Change, Delete, Put, ReadModel, Table
 from projections.projector.derive import Changes, ChangeSet, derive
 from projections.projector.parking import Parking
-from projections.store import KeyRecord, Parked, Place
+from projections.store import Parked, Place
 
 
 @attrs.frozen
@@ -112,7 +113,7 @@ def derived_from(answer: bytes) -> ChangeSet:
         name: Changes(_together(kinds, together), runs, applied)
         for (name, applied, runs, kinds), together in zip(pieces, rows, strict=True)
     }
-    return ChangeSet(changes, [KeyRecord(*key) for key in keys], parked)
+    return ChangeSet(changes, [KeyUse(*key) for key in keys], parked)
 
 
 _WITHOUT_REFERENCES = 2

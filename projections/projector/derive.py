@@ -10,12 +10,13 @@ from types import MappingProxyType
 import attrs
 
 from eventlog import Commit, EventLogError
+from eventlog.commands.keys import KeyUse, uses_in
 from eventlog.support.chain import TOMBSTONE, text_of
 from projections.errors import ProjectionError, Stray
 from projections.model import Change, Handler, Projection
 from projections.projector.continuity import Tip
 from projections.projector.parking import Parking
-from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Mark, Parked, Place, Step
+from projections.store import KEYS, NOTHING_PARKED, Checkpoint, Mark, Parked, Place, Step
 
 Broken = Mapping[int, ProjectionError]
 """By sequence: why a commit must not be applied although it can be read."""
@@ -31,7 +32,7 @@ class Batch:
     """The result of commits: a step for each projection that has not applied them yet, idempotency keys, parked aggregates."""
 
     steps: Sequence[Step]
-    keys: Sequence[KeyRecord]
+    keys: Sequence[KeyUse]
     parked: Mapping[Place, Parked | None] = NOTHING_PARKED
     marks: Sequence[Mark] = ()
 
@@ -56,7 +57,7 @@ class ChangeSet:
     """
 
     changes: Mapping[str, Changes]
-    keys: Sequence[KeyRecord]
+    keys: Sequence[KeyUse]
     parked: Mapping[Place, Parked | None] = NOTHING_PARKED
 
 
@@ -148,19 +149,10 @@ def changes_of(
     return changes, len(commits), None
 
 
-def keys_of(commit: Commit) -> Sequence[KeyRecord]:
-    """The idempotency keys that a commit bears. Raises UndecodableCommit."""
-    return [
-        KeyRecord(event.key, event.fingerprint, commit.subject, commit.sequence)
-        for event in commit.body.events
-        if event.key is not None
-    ]
-
-
-def _keys(commits: Sequence[Commit], parking: Parking) -> Sequence[KeyRecord]:
+def _keys(commits: Sequence[Commit], parking: Parking) -> Sequence[KeyUse]:
     try:
         return [
-            KeyRecord(event.key, event.fingerprint, commit.subject, commit.sequence)
+            KeyUse(event.key, event.fingerprint, commit.subject, commit.sequence)
             for commit in commits
             for event in commit.body.events
             if event.key is not None
@@ -169,9 +161,9 @@ def _keys(commits: Sequence[Commit], parking: Parking) -> Sequence[KeyRecord]:
         return [record for commit in commits for record in _keys_or_parked(commit, parking)]
 
 
-def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyRecord]:
+def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyUse]:
     try:
-        return keys_of(commit)
+        return uses_in(commit)
     except EventLogError as error:
         parking.park(KEYS.name, commit, error)
         return ()

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from eventlog import AggregateId, Commit, EventLog, EventLogError
+from eventlog.commands.keys import KeyUse, uses_in
 from projections.errors import NotParked, RowRefused
 from projections.model import Change, Projection
-from projections.projector.derive import Batch, changes_of, keys_of
+from projections.projector.derive import Batch, changes_of
 from projections.projector.parking import parked
 from projections.projector.writer import CheckpointWriter
-from projections.store import KEYS, KeyRecord, Parked, Place, Step
+from projections.store import KEYS, Parked, Place, Step
 
 _AT_ONCE = 500
 """Commits of an aggregate that one transaction takes up: the others wait for it."""
@@ -101,11 +102,11 @@ async def _write(
 
 async def _take_up_keys(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
     """Note the keys of the first waiting commits, and return whether to continue."""
-    records: list[KeyRecord] = []
+    records: list[KeyUse] = []
     error: Exception | None = None
     for done, commit in enumerate(commits):
         try:
-            records += keys_of(commit)
+            records += uses_in(commit)
         except EventLogError as unreadable:
             error = unreadable
             await advancing.write(Batch((), records, _left(one, commits, done, error)))

@@ -10,9 +10,10 @@ from typing import Any
 
 import asyncpg
 
+from eventlog.commands.keys import KeyUse
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
 from projections.rebuild.copies import CopyPart
-from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, Step
+from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, Step
 from projections.stores.postgres import switching
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
 from projections.stores.postgres.election import KEY, MIGRATION, PostgresElection
@@ -98,7 +99,7 @@ class PostgresCopy(PostgresStore):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
+        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:

@@ -10,11 +10,12 @@ from typing import Any
 import asyncpg
 import structlog
 
+from eventlog.commands.keys import KeyUse
 from projections.errors import MigrationError, NotLeading, RowRefused, StoreForeign
 from projections.model import Projection
 from projections.projector.batch import judge, last_changes, with_proven
 from projections.rebuild.copies import CopyPart
-from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
+from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.postgres import indexes, lease, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
 from projections.stores.postgres.election import MIGRATION, PostgresElection
@@ -73,7 +74,7 @@ class PostgresStore(PostgresReader):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
+        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:

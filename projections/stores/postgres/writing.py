@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 import msgspec
 
+from eventlog.commands.keys import KeyUse
 from projections.model import Table
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
-from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
+from projections.store import KEYS, Checkpoint, Mark, Parked, Place
 from projections.stores.postgres.connection import quoted, without_nul
 from projections.stores.postgres.lease import fenced, renewal
 from projections.stores.postgres.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, TYPES
@@ -29,13 +30,13 @@ class RowBatch:
     """The values that are written with the checkpoints."""
 
     tables: Sequence[tuple[Table, Rows]]
-    keys: Sequence[KeyRecord]
+    keys: Sequence[KeyUse]
     parked: Mapping[Place, Parked | None]
 
     def without_nuls(self) -> RowBatch:
         """The same, with every text as Postgres can hold it."""
         tables = [(table, {_tidy(key): row and _tidy(row) for key, row in rows.items()}) for table, rows in self.tables]
-        keys = [KeyRecord(*_tidy(attrs.astuple(record))) for record in self.keys]
+        keys = [KeyUse(*_tidy(attrs.astuple(record))) for record in self.keys]
         parked = {
             place: one and Parked(**{k: without_nul(v) for k, v in attrs.asdict(one).items()})
             for place, one in self.parked.items()

@@ -11,9 +11,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from eventlog.commands.keys import KeyUse
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import Table
-from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.store import KEYS, Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
 from projections.stores.sqlite.transactions import ReadConnections, SQLiteReadTransaction, rows_of
@@ -119,11 +120,11 @@ class SQLiteReader:
         with translated(self.path):
             return writing.read_scrubs(self._opened()).get(stream)
 
-    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyRecord]:
+    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyUse]:
         """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""
         places = ", ".join(f"${place}" for place in range(1, len(keys) + 1))
         rows = await self.fetch(f"SELECT * FROM {KEYS.name} WHERE key IN ({places})", *keys)  # noqa: S608 - a constant
-        return {row["key"]: KeyRecord(**row) for row in rows}
+        return {row["key"]: KeyUse(**row) for row in rows}
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""

@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from eventlog.commands.keys import KeyUse
 from eventlog.support.ticks import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven
 from projections.rebuild.copies import check_as_far
-from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
+from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.sqlite import files, indexes, migrating, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.fence import Fence
@@ -111,7 +112,7 @@ class SQLiteStore(SQLiteReader):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
+        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:

@@ -11,9 +11,10 @@ from typing import Any
 
 import attrs
 
+from eventlog.commands.keys import KeyUse
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
-from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
+from projections.store import KEYS, Checkpoint, Mark, Parked, Place
 from projections.stores.sqlite.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, quoted, read_columns
 
 TOGETHER = (64, 32, 16, 8, 4, 2, 1)
@@ -54,7 +55,7 @@ def _stored(rows: list[tuple[Any, ...]], timestamps: tuple[int, ...]) -> list[An
     return converted
 
 
-def write_keys(connection: sqlite3.Connection, keys: Sequence[KeyRecord]) -> None:
+def write_keys(connection: sqlite3.Connection, keys: Sequence[KeyUse]) -> None:
     """Record idempotency keys: the first use of each stays."""
     if keys:
         connection.executemany(

@@ -6,9 +6,10 @@ import asyncio
 
 import attrs
 
+from eventlog.commands.keys import KeyUse
 from projections.errors import RowRefused, StoreDamaged
 from projections.model import Put
-from projections.store import CheckpointOutcome, KeyRecord, Mark, SchemaVersion, Step, Store
+from projections.store import CheckpointOutcome, Mark, SchemaVersion, Step, Store
 from projections.testing.conformance.tables import (
     MAP,
     PEOPLE,
@@ -100,7 +101,7 @@ class CheckpointPromises(OnTables):
         await store.advance([step(0, 5, person("ann")), step(0, 5, projection=MAP)])
         for wrong in (0, 4, 6):
             steps = [step(wrong, 9, person("bob")), step(5, 9, Put(PLACES, ("hill",)), projection=MAP)]
-            assert await store.advance(steps, [KeyRecord("k", None, "s", 6)]) is CheckpointOutcome.MISMATCH
+            assert await store.advance(steps, [KeyUse("k", None, "s", 6)]) is CheckpointOutcome.MISMATCH
         assert await store.checkpoints() == {"visitors": checkpoint(5), "map": checkpoint(5, MAP)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
         assert await self.rows(store, PLACES) == []
@@ -135,11 +136,11 @@ class CheckpointPromises(OnTables):
     async def test_the_first_use_of_a_key_stays(self, store: Store) -> None:
         """In one batch and over several."""
         await self.made(store)
-        first = KeyRecord("key-ü", "print", "a.b.c", 1)
-        await store.advance([step(0, 2)], [first, KeyRecord("key-ü", None, "a.b.d", 2), KeyRecord("other", None, "a.b.d", 2)])
-        await store.advance([step(2, 3)], [KeyRecord("key-ü", "x", "a.b.e", 3)])
+        first = KeyUse("key-ü", "print", "a.b.c", 1)
+        await store.advance([step(0, 2)], [first, KeyUse("key-ü", None, "a.b.d", 2), KeyUse("other", None, "a.b.d", 2)])
+        await store.advance([step(2, 3)], [KeyUse("key-ü", "x", "a.b.e", 3)])
         assert await store.find_keys(["key-ü"]) == {"key-ü": first}
-        assert await store.find_keys(["other"]) == {"other": KeyRecord("other", None, "a.b.d", 2)}
+        assert await store.find_keys(["other"]) == {"other": KeyUse("other", None, "a.b.d", 2)}
 
     async def test_what_is_parked_is_kept_with_the_checkpoint(self, store: Store) -> None:
         """By projection and sequence; put again over what was there, taken away, and nothing where the checkpoint moved."""
@@ -180,10 +181,10 @@ class CheckpointPromises(OnTables):
     async def test_all_of_it_is_there_after_reopening(self, store: Store) -> None:
         """Rows, checkpoints, keys, version."""
         await self.made(store)
-        await store.advance([step(0, 5, person("ann"))], [KeyRecord("k", None, "s", 5)])
+        await store.advance([step(0, 5, person("ann"))], [KeyUse("k", None, "s", 5)])
         await store.close()
         await store.open()
         assert await store.checkpoints() == {"visitors": checkpoint(5)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
-        assert await store.find_keys(["k"]) == {"k": KeyRecord("k", None, "s", 5)}
+        assert await store.find_keys(["k"]) == {"k": KeyUse("k", None, "s", 5)}
         assert await store.schema() == SchemaVersion(1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+from eventlog.commands.keys import KeyUse
 from projections.errors import ArgumentRefused, RowRefused
 from projections.model import Delete, Put
-from projections.store import CheckpointOutcome, KeyRecord, Store
+from projections.store import CheckpointOutcome, Store
 from projections.testing.conformance.tables import (
     MAP,
     PEOPLE,
@@ -113,21 +114,21 @@ class RowPromises(OnTables):
         await self.made(store)
         several = range(700)
         people = [person(f"p{n}", n, born=datetime(2026, 1, 1, tzinfo=UTC), extra="[1]") for n in several]
-        keys = [KeyRecord(f"k{n % 600}", None, "s", n) for n in several]
+        keys = [KeyUse(f"k{n % 600}", None, "s", n) for n in several]
         visits = [visit(f"p{n}", 1, None if n % 2 else "lake") for n in several]
         assert await store.advance([step(0, 1, *visits, *people)], keys) is CheckpointOutcome.STORED
-        assert await store.find_keys(["k5"]) == {"k5": KeyRecord("k5", None, "s", 5)}
+        assert await store.find_keys(["k5"]) == {"k5": KeyUse("k5", None, "s", 5)}
         later = [person(f"p{n}", 2 * n) for n in several[:400]]
         gone = [Delete(VISITS, (f"p{n}", 1)) for n in several[400:]] + [Delete(PEOPLE, (f"p{n}",)) for n in several[400:]]
         assert (
-            await store.advance([step(1, 2, *gone, *later)], [KeyRecord(f"k{n}", "x", "t", n) for n in several])
+            await store.advance([step(1, 2, *gone, *later)], [KeyUse(f"k{n}", "x", "t", n) for n in several])
             is CheckpointOutcome.STORED
         )
         assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {f"p{n}": 2 * n for n in several[:400]}
         assert len(await self.rows(store, VISITS)) == 400
         assert await store.find_keys(["k5", "k650", "absent"]) == {
-            "k5": KeyRecord("k5", None, "s", 5),
-            "k650": KeyRecord("k650", "x", "t", 650),
+            "k5": KeyUse("k5", None, "s", 5),
+            "k650": KeyUse("k650", "x", "t", 650),
         }
         assert len(await store.find_keys([f"k{n}" for n in several])) == 700
         assert await store.find_keys([]) == {}
@@ -135,7 +136,7 @@ class RowPromises(OnTables):
     async def test_the_character_nul_stops_nothing(self, store: Store) -> None:
         """It is held, or U+FFFD in its place; a row is found by it, and replaced, and removed."""
         await self.made(store)
-        await store.advance([step(0, 1, person("a\0b", 1), visit("a\0b", 1, "\0"))], [KeyRecord("k\0", "\0", "s", 1)])
+        await store.advance([step(0, 1, person("a\0b", 1), visit("a\0b", 1, "\0"))], [KeyUse("k\0", "\0", "s", 1)])
         row = await store.fetch_one("SELECT id, age FROM people WHERE id = $1", "a\0b")
         assert row is not None
         assert (row["id"].replace("\ufffd", "\0"), row["age"]) == ("a\0b", 1)
@@ -173,7 +174,7 @@ class RowPromises(OnTables):
         await self.made(store)
         for bad in (person("bob", -1), person("bob", 2**70), Put(PEOPLE, ("bob", object(), None, None, None, None))):
             with refused(RowRefused):
-                await store.advance([step(0, 1, person("ann", 1), bad)], [KeyRecord("k", None, "s", 1)])
+                await store.advance([step(0, 1, person("ann", 1), bad)], [KeyUse("k", None, "s", 1)])
         assert await self.rows(store, PEOPLE) == []
         assert await store.checkpoints() == {}
         assert await store.find_keys(["k"]) == {}

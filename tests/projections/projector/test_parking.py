@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit, Unavailable
+from eventlog.commands.keys import KeyUse
 from eventlog.testing.memory import MemoryLog
 from projections.errors import NotParked
 from projections.keys import CommandKeys
@@ -18,7 +19,7 @@ from projections.migrations import Migrations
 from projections.model import Change, ReadModel
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, replayed_copy
-from projections.store import KeyRecord, Parked, Store
+from projections.store import Parked, Store
 from projections.stores.postgres import PostgresStore
 from tests.support.readside import ledger
 from tests.support.readside.ledger import FIXED, MODEL, Book, Booked, Closed, Opened
@@ -89,7 +90,7 @@ async def test_the_aggregate_is_parked_and_the_others_go_on(log: MemoryLog, book
     assert list(projector.parked.values()) == [parked]
     assert (await balance(store, "bad"), await balance(store, "good")) == (5, 13)
     assert await store.fetch("SELECT owner FROM owners WHERE account = 'bad'") == [{"owner": "eve"}]
-    assert await store.find_keys(["key-2"]) == {"key-2": KeyRecord("key-2", None, "ledger.account.bad", 37)}
+    assert await store.find_keys(["key-2"]) == {"key-2": KeyUse("key-2", None, "ledger.account.bad", 37)}
     assert {name: c.applied for name, c in (await store.checkpoints()).items()} == {"accounts": 66, "owners": 70}
 
 
@@ -216,7 +217,7 @@ async def test_a_commit_that_cannot_be_read_is_parked_with_its_keys(
     unreadable = body != BODIES[2]
     assert parked == {"accounts": (2, 2, 3), "owners": (2, 2, 3)} | ({"command_keys": (2, 1, 2)} if unreadable else {})
     keys = CommandKeys(projector, store)
-    third = KeyRecord("third", None, "ledger.account.a", 3)
+    third = KeyUse("third", None, "ledger.account.a", 3)
     assert await keys.find(["other"], "ledger.account.b", 0) == {}
     if unreadable:
         found = await keys.find(["second", "third"], "ledger.account.a", 0)
@@ -226,7 +227,7 @@ async def test_a_commit_that_cannot_be_read_is_parked_with_its_keys(
         assert len((await projector.unpark()).parked) == 3
     put(log, whole)
     assert (await projector.unpark()).parked == []
-    second = {"second": KeyRecord("second", None, "ledger.account.a", 2)} if unreadable else {}
+    second = {"second": KeyUse("second", None, "ledger.account.a", 2)} if unreadable else {}
     assert await keys.find(["second", "third"], "ledger.account.a", 0) == second | {"third": third}
     assert await balance(store, "a") == 7
 

@@ -14,13 +14,14 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit
+from eventlog.commands.keys import KeyUse
 from eventlog.testing.memory import MemoryLog
 from projections.errors import MigrationError, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, replayed_copy
-from projections.store import KeyRecord, SchemaVersion
+from projections.store import SchemaVersion
 from projections.stores.postgres import PostgresStore
 from projections.stores.postgres.server import PostgresServer
 from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
@@ -98,7 +99,7 @@ async def test_one_applies_and_both_show_all_of_it_in_order(two: tuple[Replica, 
     await wait_until(lambda: two[1].shown == list(range(1, 31)))
     assert two[0].shown == list(range(1, 31))
     keys = CommandKeys(two[1].projector, two[1].store)
-    assert await keys.find(["k7"], "ledger.account.a7", 30) == {"k7": KeyRecord("k7", None, "ledger.account.a7", 8)}
+    assert await keys.find(["k7"], "ledger.account.a7", 30) == {"k7": KeyUse("k7", None, "ledger.account.a7", 8)}
     with pytest.raises(NotLeading):
         await two[1].store.forget(MODEL.projections)
     await equals_a_fold(log, two[1].store)

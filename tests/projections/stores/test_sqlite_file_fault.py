@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from eventlog.commands.keys import KeyUse
 from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
-from projections.store import CheckpointOutcome, KeyRecord, SchemaVersion
+from projections.store import CheckpointOutcome, SchemaVersion
 from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
 from projections.stores.sqlite.wal import LogCopier
 from projections.testing.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
@@ -66,12 +67,12 @@ async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQL
     more = [step(1, 2, *(person(f"more-{n}", n, extra="x" * 200) for n in range(2000)))]
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match="full"):
-            await store.advance(more, [KeyRecord("k", None, "s", 2)])
+            await store.advance(more, [KeyUse("k", None, "s", 2)])
         assert await count(store) == 2000
         assert await store.checkpoints() == {"visitors": checkpoint(1)}
         assert await store.find_keys(["k"]) == {}
     writer.execute("PRAGMA max_page_count = 1000000")
-    assert await store.advance(more, [KeyRecord("k", None, "s", 2)]) is CheckpointOutcome.STORED
+    assert await store.advance(more, [KeyUse("k", None, "s", 2)]) is CheckpointOutcome.STORED
     assert await count(store) == 4000
 
 

@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventlog import Commit, Unavailable
+from eventlog.commands.keys import KeyUse
 from projections.errors import Behind, ProjectorStopped
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.projector.status import State
-from projections.store import KeyRecord, Store
+from projections.store import Store
 from projections.stores.sqlite import SQLiteStore
 from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold, stopped
 from tests.support.readside import ledger
@@ -96,7 +97,7 @@ async def test_idempotency_keys_are_found_when_their_commit_is_applied(log: Faul
         await keys.find(["k1"], "ledger.account.a", 1)
     async with running(projector):
         found = await CommandKeys(projector, store).find(["k1", "k2"], "ledger.account.a", 1)
-        assert found == {"k1": KeyRecord("k1", "f1", "ledger.account.a", 1)}
+        assert found == {"k1": KeyUse("k1", "f1", "ledger.account.a", 1)}
     with pytest.raises(Unavailable, match="ended"):
         await keys.find(["k1"], "ledger.account.a", 2)
 
