@@ -166,10 +166,8 @@ class Problems:
             answer.headers.setdefault("Retry-After", str(RETRY_AFTER))
         return answer
 
-    def of(
-        self, error: BaseException, *, instance: str, request_id: str | None, errors: Sequence[FieldError] = ()
-    ) -> web.Response:
-        """Return the answer to a request that ended in this exception. `errors`: the faults of single fields."""
+    def of(self, error: BaseException, *, instance: str, request_id: str | None) -> web.Response:
+        """Return the answer to a request that ended in this exception."""
         if isinstance(error, web.HTTPException):
             return self._of_framework(error, instance, request_id)
         status = HTTPStatus(error.status) if isinstance(error, ErrorWithStatus) else HTTPStatus.INTERNAL_SERVER_ERROR
@@ -182,7 +180,7 @@ class Problems:
             kind=_name_of(error),
             instance=instance,
             request_id=request_id,
-            errors=own.errors if own else errors,
+            errors=own.errors if own else (),
             headers=own.headers if own else None,
         )
 

@@ -43,9 +43,14 @@ def json_name(attribute: attrs.Attribute[Any]) -> str:
 
 def without_unset(type_: Any) -> Any:
     """The type of a member that is present."""
-    if not is_union(type_) or Unset not in get_args(type_):
+    if not has_unset(type_):
         return type_
     return Union[tuple(part for part in get_args(type_) if part is not Unset)]  # noqa: UP007 - built at run time
+
+
+def has_unset(type_: Any) -> bool:
+    """Whether a member of this type may be left out."""
+    return is_union(type_) and Unset in get_args(type_)
 
 
 def is_union(type_: Any) -> bool:
@@ -165,10 +170,6 @@ def _is_literal(type_: Any) -> bool:
     return origin is Literal
 
 
-def _has_unset(type_: Any) -> bool:
-    return is_union(type_) and Unset in get_args(type_)
-
-
 def _or_enum(hook: Hook) -> Hook:
     """For an enumeration of strings cattrs finds the hook of strings: its subclasses count."""
 
@@ -187,7 +188,7 @@ def _converter(primitives: Mapping[type, Hook]) -> cattrs.Converter:
     made.register_structure_hook_factory(_is_literal, _literal)
     made.register_structure_hook_factory(_is_list, _list)
     made.register_structure_hook_factory(_is_mapping, _mapping)
-    made.register_structure_hook_factory(_has_unset, _present)
+    made.register_structure_hook_factory(has_unset, _present)
     return made
 
 

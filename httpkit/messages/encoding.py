@@ -75,8 +75,3 @@ def encode(value: Any) -> bytes:
 def plain(value: Any) -> Any:
     """The same as dicts, lists and scalars."""
     return msgspec.json.decode(encode(value))
-
-
-def has_unset(type_: Any) -> bool:
-    """Whether a member of this type may be left out."""
-    return is_union(type_) and Unset in get_args(type_)

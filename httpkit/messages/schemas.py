@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import msgspec
 
-from httpkit.messages.decoding import attributes_of, is_union, json_name, without_unset
-from httpkit.messages.encoding import has_unset, plain
+from httpkit.messages.decoding import attributes_of, has_unset, is_union, json_name, without_unset
+from httpkit.messages.encoding import plain
 from httpkit.messages.fields import PRINTABLE, PRINTABLE_LINES, UNSET, Source, spec_of
 
 Schema = dict[str, Any]

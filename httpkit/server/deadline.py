@@ -23,11 +23,12 @@ class TimeoutPool:
 class Deadline:
     """Raises TimeoutError where its block has not ended in time. Used once, inside a task."""
 
-    __slots__ = ("_alarms", "_cancelling", "_expired", "_number", "_task")
+    __slots__ = ("_alarms", "_cancelling", "_number", "_task", "expired")
 
     def __init__(self, alarms: TimerQueue) -> None:
         self._alarms = alarms
-        self._expired = False
+        self.expired = False
+        """Whether the time was up before the block ended."""
 
     def __enter__(self) -> Self:
         task = asyncio.current_task()
@@ -38,15 +39,10 @@ class Deadline:
         return self
 
     def _expire(self) -> None:
-        self._expired = True
+        self.expired = True
         self._task.cancel()
-
-    @property
-    def expired(self) -> bool:
-        """Whether the time was up before the block ended."""
-        return self._expired
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._alarms.clear(self._number)
-        if self._expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+        if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error

@@ -63,19 +63,15 @@ class Ring:
         self._max_bytes = max_bytes
         self._frames: list[Frame] = []
         self._positions: list[Position] = []
-        self._first = 0
+        self.first = 0
+        """The number of the oldest frame that is kept."""
         self._bytes = 0
         self._chunks: dict[tuple[int, frozenset[str] | None], FrameChunk] = {}
 
     @property
-    def first(self) -> int:
-        """The number of the oldest frame that is kept."""
-        return self._first
-
-    @property
     def end(self) -> int:
         """The number that the next frame will have."""
-        return self._first + len(self._frames)
+        return self.first + len(self._frames)
 
     @property
     def last(self) -> Position:
@@ -95,7 +91,7 @@ class Ring:
     def skip_to(self, floor: Position) -> None:
         """Restart after a position. Clients before it have lost the ring, even clients at its end."""
         self._chunks.clear()
-        self._first = self.end + 1
+        self.first = self.end + 1
         self._frames.clear()
         self._positions.clear()
         self._bytes = 0
@@ -109,7 +105,7 @@ class Ring:
             excess += 1
         if excess:
             self.floor = self._positions[excess - 1]
-            self._first += excess
+            self.first += excess
             self._bytes -= freed
             del self._frames[:excess], self._positions[:excess]
 
@@ -117,11 +113,11 @@ class Ring:
         """The number of the first frame after a position; None where frames after it may have left the ring."""
         if position < self.floor:
             return None
-        return self._first + bisect_right(self._positions, position)
+        return self.first + bisect_right(self._positions, position)
 
     def since(self, number: int) -> Sequence[Frame]:
         """The frames from a number on."""
-        return self._frames[number - self._first :]
+        return self._frames[number - self.first :]
 
     def chunk(self, number: int, only: frozenset[str] | None) -> FrameChunk:
         """The frames from a number on, as many as fit one write, of the events in `only` (None: all).
@@ -135,7 +131,7 @@ class Ring:
 
     def _join(self, number: int, only: frozenset[str] | None) -> FrameChunk:
         parts: list[bytes] = []
-        size, start = 0, number - self._first
+        size, start = 0, number - self.first
         following = number
         for index in range(start, len(self._frames)):
             frame = self._frames[index]

@@ -48,7 +48,8 @@ class Hub(Collector):
         self._settings = settings or StreamSettings()
         self._replays = asyncio.Semaphore(self._settings.max_replays)
         self._ring: Ring | None = None
-        self._sequence = 0
+        self.sequence = 0
+        """The sequence of the log up to which frames have been published."""
         self._open = 0
         self._left = 0.0
         self._clients: set[Subscriber] = set()
@@ -70,16 +71,11 @@ class Hub(Collector):
         """Whether no stream is open, and no client with missed events may come back to a stream of a moment ago."""
         return not self._open and asyncio.get_running_loop().time() - self._left > COMES_BACK
 
-    @property
-    def sequence(self) -> int:
-        """The sequence of the log up to which frames have been published."""
-        return self._sequence
-
     def start(self, sequence: int) -> None:
         """Start after this sequence, the position of the read model. Frames after it will be published. Called once."""
         floor = Position(sequence, LAST_INDEX)
         self._ring = Ring(floor, max_frames=self._settings.max_frames, max_bytes=self._settings.max_bytes)
-        self._sequence = sequence
+        self.sequence = sequence
         self._left = asyncio.get_running_loop().time()
         self._pump = asyncio.get_running_loop().create_task(self._deliver(self._ring))
         self._pump.add_done_callback(self._delivery_ended)
@@ -92,7 +88,7 @@ class Hub(Collector):
         if self._ring is None:
             raise RuntimeError("publish before start")
         self._ring.extend(frames)
-        self._sequence = max(self._sequence, sequence)
+        self.sequence = max(self.sequence, sequence)
         self._tell()
 
     async def _deliver(self, ring: Ring) -> None:
@@ -128,7 +124,7 @@ class Hub(Collector):
         if self._ring is None:
             raise RuntimeError("skip_to before start")
         self._ring.skip_to(Position(sequence, LAST_INDEX))
-        self._sequence = max(self._sequence, sequence)
+        self.sequence = max(self.sequence, sequence)
         self._tell()
 
     def _tell(self) -> None:
@@ -185,7 +181,7 @@ class Hub(Collector):
                 news.clear()
                 number = ring.number_after(place)
                 if number is None:
-                    until = self._sequence
+                    until = self.sequence
                     async with self._replays:
                         passage = await replayed(self._replay, place, until)
                 elif frames := ring.since(number):
@@ -206,7 +202,7 @@ class Hub(Collector):
         """Another process may have shown the client more than this one has reached yet."""
         try:
             async with asyncio.timeout(self._settings.ahead):
-                while self._sequence < sequence and not has_ended():
+                while self.sequence < sequence and not has_ended():
                     await news()
         except TimeoutError:
             raise CannotResume(f"the log has not reached event {sequence}") from None
@@ -269,7 +265,7 @@ class Hub(Collector):
         await self._reach(after.sequence, client.wait, lambda: client.stopped)
         position = after
         while (number := ring.number_after(position)) is None and not client.stopped:
-            until = self._sequence
+            until = self.sequence
             async with self._replays:
                 await self._send_replay(client, position, until)
             position = Position(until, LAST_INDEX)
