@@ -40,6 +40,7 @@ class EventChange:
     sequence: int
 
 
+@attrs.frozen(eq=False)
 class CommitFrames:
     """Makes frames of commits: `show` gives the frames of each event, in order.
 
@@ -47,18 +48,10 @@ class CommitFrames:
     several events, and of a commit that `needs_previous_state`. This costs a read of the log.
     """
 
-    def __init__(
-        self,
-        log: EventLog,
-        deciders: Mapping[str, Decider[Any, Any, Any]],
-        show: Callable[[EventChange], Iterable[Frame]],
-        *,
-        needs_previous_state: Callable[[Commit], bool] = lambda _: False,
-    ) -> None:
-        self._log = log
-        self._deciders = deciders
-        self._show = show
-        self._needs_previous_state = needs_previous_state
+    _log: EventLog
+    _deciders: Mapping[str, Decider[Any, Any, Any]]
+    _show: Callable[[EventChange], Iterable[Frame]]
+    _needs_previous_state: Callable[[Commit], bool] = attrs.field(default=lambda _: False, kw_only=True)
 
     async def of(self, commits: Sequence[Commit]) -> list[Frame]:
         """The frames of these commits, in order.

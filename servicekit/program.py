@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
-from projections.model import ReadModel
 from projections.models import give
 from terminalkit.commands.program import Command, Program
-from terminalkit.commands.service_commands import Serve, config_command, serve_command
+from terminalkit.commands.service_commands import config_command, serve_command
 from terminalkit.config.flags import SettingFlags
-from terminalkit.config.loading import SettingsSource
+
+if TYPE_CHECKING:
+    from servicekit.service import Service
 
 
-class Servable(Protocol):
-    """The part of a service that its program needs. `serve` answers requests until a signal ends it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def model(self) -> ReadModel: ...
-    @property
-    def source(self) -> SettingsSource[Any]: ...
-    @property
-    def serve(self) -> Serve: ...
-
-
-def program_of(service: Servable) -> Program:
+def program_of(service: Service) -> Program:
     """The program: `serve`, `config show`, and `projections` with its commands for the service's read model."""
     flags = SettingFlags.of(service.source)
     prefix, file = service.source.prefix, service.source.file
@@ -56,7 +40,7 @@ def program_of(service: Servable) -> Program:
     )
 
 
-def _projections(service: Servable) -> click.Command:
+def _projections(service: Service) -> click.Command:
     @click.command(
         "projections",
         context_settings={"ignore_unknown_options": True, "help_option_names": []},

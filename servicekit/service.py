@@ -39,7 +39,7 @@ from httpkit.sse.frames import Frame
 from httpkit.static.pages import Pages
 from projections.model import ReadModel
 from projections.store import Queryable, Store
-from servicekit.access.directory import ConnectedLog, TokenDirectory
+from servicekit.access.directory import TokenDirectory
 from servicekit.access.issuing import has_tokens
 from servicekit.access.model import TokenModel
 from servicekit.access.service_access import ServiceAccess
@@ -178,8 +178,7 @@ class Service:
                 max_lag=settings.max_lag,
                 monitoring_url=settings.monitoring_url,
             )
-            connected = ConnectedLog(log, lambda: connection.connected)
-            access = self._access(settings, connected, store, side.commands)
+            access = self._access(settings, log, store, side.commands)
             running = Running(
                 connection=connection,
                 log=log,
@@ -202,14 +201,15 @@ class Service:
         issued = self.tokens is not None and await has_tokens(self.tokens, log)
         check_reachable(settings, has_tokens=issued, program=program)
 
-    def _access(self, settings: Serving, log: ConnectedLog, store: Store, commands: Commands) -> ServiceAccess | None:
+    def _access(self, settings: Serving, log: JetStreamLog, store: Store, commands: Commands) -> ServiceAccess | None:
         if self.tokens is None:
             return None
 
         async def reader() -> Queryable:
             return store
 
-        return ServiceAccess(TokenDirectory(self.tokens, log, reader), commands, shared=shared_token(settings))
+        directory = TokenDirectory(self.tokens, log, reader, is_connected=lambda: log.connection.connected)
+        return ServiceAccess(directory, commands, shared=shared_token(settings))
 
     def _edge(self, settings: Serving, running: Running) -> Edge:
         side = running.side

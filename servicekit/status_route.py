@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import attrs
+
 from eventlog.admin.scrub import LogScrubber
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
@@ -43,17 +45,7 @@ class ProjectionBody:
     @classmethod
     def of(cls, one: ProjectionStatus) -> ProjectionBody:
         """Return the body of a projection."""
-        return cls(
-            name=one.projection,
-            version=one.version,
-            position=one.position,
-            lag_events=one.lag_events,
-            lag_seconds=one.lag_seconds,
-            applied=one.applied,
-            parked=one.parked,
-            waiting=one.waiting,
-            problem=one.problem,
-        )
+        return cls(name=one.projection, **attrs.asdict(one, filter=attrs.filters.exclude("projection", "head")))
 
 
 @message
@@ -94,7 +86,7 @@ class CopyBody:
     @classmethod
     def of(cls, one: CopyReport) -> CopyBody:
         """Return the body of a copy."""
-        return cls(part=one.part, position=one.position, ready=one.ready, problem=one.problem)
+        return cls(**attrs.asdict(one))
 
 
 @message

@@ -19,7 +19,8 @@ from httpkit.server.callers import Caller, Scope
 from httpkit.server.guard import same
 from servicekit.access.secret import SessionText
 from servicekit.access.service_access import ServiceAccess, end_of
-from servicekit.access.token import ClaimPairing, OfferPairing, Session, TokenRefused
+from servicekit.access.token.commands import ClaimPairing, OfferPairing, TokenRefused
+from servicekit.access.token.state import Session
 
 CODE = timedelta(minutes=5)
 """The time for which a code can be used."""

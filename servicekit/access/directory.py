@@ -10,15 +10,14 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 import attrs
 import structlog
 
 from eventlog import EventLog, EventLogError
 from projections.store import Queryable
-from servicekit.access.model import TokenModel, find_statement, token_of
-from servicekit.access.token import Token
+from servicekit.access.model import FIND, TokenModel, token_of
+from servicekit.access.token.state import Token
 
 _log = structlog.get_logger(__name__)
 
@@ -29,45 +28,20 @@ PATIENCE = 1.0
 _MOST = 4096
 
 
-class LogOfTokens(Protocol):
-    """The log, and whether its broker is connected."""
-
-    @property
-    def log(self) -> EventLog: ...
-    @property
-    def connected(self) -> bool: ...
-
-
-@attrs.frozen
-class ConnectedLog:
-    """A log on a connection; `is_connected` returns whether the broker is connected."""
-
-    log: EventLog
-    is_connected: Callable[[], bool]
-
-    @property
-    def connected(self) -> bool:
-        """Whether the broker is connected."""
-        return self.is_connected()
-
-
+@attrs.define(eq=False)
 class TokenDirectory:
-    """Finds tokens. `log` may be None in a process without a broker; `reader` gives the database with the tables."""
+    """Finds tokens. `log` may be None in a process without a broker; `reader` gives the database with the tables.
 
-    def __init__(
-        self,
-        tokens: TokenModel,
-        log: LogOfTokens | None,
-        reader: Callable[[], Awaitable[Queryable]],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.tokens = tokens
-        self._log = log
-        self._reader = reader
-        self._clock = clock
-        self._known: OrderedDict[str, tuple[float, Token]] = OrderedDict()
-        self._looking: dict[str, asyncio.Task[Token | None]] = {}
+    `is_connected` returns whether the broker of the log is connected.
+    """
+
+    tokens: TokenModel
+    _log: EventLog | None
+    _reader: Callable[[], Awaitable[Queryable]]
+    _is_connected: Callable[[], bool] = attrs.field(kw_only=True)
+    _clock: Callable[[], float] = attrs.field(default=time.monotonic, kw_only=True)
+    _known: OrderedDict[str, tuple[float, Token]] = attrs.field(factory=OrderedDict, init=False)
+    _looking: dict[str, asyncio.Task[Token | None]] = attrs.field(factory=dict, init=False)
 
     async def find(self, id_: str) -> Token | None:
         """Return a token, whether or not it is valid. Raises StoreUnavailable, UndecodableCommit."""
@@ -96,14 +70,14 @@ class TokenDirectory:
         return found
 
     async def _stored(self, id_: str, *, consistent: bool) -> Token | None:
-        if self._log is not None and self._log.connected:
+        if self._log is not None and self._is_connected():
             try:
                 async with asyncio.timeout(PATIENCE):
-                    commit = await self._log.log.last(self.tokens.decider.aggregate(id_), consistent=consistent)
+                    commit = await self._log.last(self.tokens.decider.aggregate(id_), consistent=consistent)
             except (EventLogError, TimeoutError) as error:
                 _log.debug("token read from the tables", reason=str(error) or "the log does not answer")
             else:
                 state: Token | None = None if commit is None else commit.state
                 return state
-        row = await (await self._reader()).fetch_one(find_statement(), id_)
+        row = await (await self._reader()).fetch_one(FIND, id_)
         return None if row is None else token_of(row)

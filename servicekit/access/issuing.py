@@ -16,7 +16,8 @@ from httpkit.errors import HttpkitError
 from httpkit.server.callers import Scope
 from servicekit.access.model import TokenModel
 from servicekit.access.secret import TokenText
-from servicekit.access.token import SHARED, IssueToken, RevokeToken, Token
+from servicekit.access.token.commands import IssueToken, RevokeToken
+from servicekit.access.token.state import SHARED, Token
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
 LONGEST = timedelta(days=366)

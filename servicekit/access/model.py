@@ -12,8 +12,8 @@ import msgspec
 from eventlog import Commit
 from projections.model import Change, Column, Projection, Put, ReadModel, Table
 from projections.store import Row
-from servicekit.access import token
-from servicekit.access.token import Session, Token, TokenDecider, token_decider
+from servicekit.access.token.commands import TokenDecider, register, token_decider
+from servicekit.access.token.state import Session, Token
 
 TOKENS = Table(
     "tokens",
@@ -31,7 +31,8 @@ TOKENS = Table(
     ),
     key=("id",),
 )
-_ONE = "SELECT id, name, scope, digest, created_at, expires_at, used_at, revoked_at, sessions FROM tokens WHERE id = $1"
+FIND = "SELECT id, name, scope, digest, created_at, expires_at, used_at, revoked_at, sessions FROM tokens WHERE id = $1"
+"""The query of one token, by its id."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -54,15 +55,10 @@ def with_tokens(model: ReadModel, tokens: TokenModel) -> ReadModel:
     A model with a package of migrations needs a migration that makes the table.
     """
     category = tokens.decider.category
-    token.register(model.registry, category)
+    register(model.registry, category)
     projection = Projection("tokens", 1, (TOKENS,), {category: _rows}, latest=frozenset({category}))
     fold: Callable[[Iterable[Any], Any], Any] = tokens.decider.fold
     return attrs.evolve(model, projections=(*model.projections, projection), folds={**model.folds, category: fold})
-
-
-def find_statement() -> str:
-    """Return the query of one token, by its id."""
-    return _ONE
 
 
 def token_of(row: Row) -> Token:

@@ -16,16 +16,13 @@ from httpkit.server.guard import SHARED as SHARED_CALLER
 from httpkit.server.guard import same
 from servicekit.access.directory import TokenDirectory
 from servicekit.access.secret import SessionText, TokenText, digest
-from servicekit.access.token import COARSE, SHARED, CloseSession, OpenSession, Session, Token, UseToken
+from servicekit.access.token.commands import COARSE, CloseSession, OpenSession, UseToken
+from servicekit.access.token.state import SHARED, Session, Token
 
 _log = structlog.get_logger(__name__)
 
 SESSION = timedelta(days=14)
 """The longest time of a session."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def caller_with(token: Token, service: str, session: Session | None = None) -> Caller:
@@ -55,22 +52,15 @@ def end_of(token: Token | None, latest: datetime) -> datetime:
     return latest if token is None or token.expires_at is None else min(latest, token.expires_at)
 
 
+@attrs.define(eq=False)
 class ServiceAccess:
     """See `httpkit.server.callers.Access`. `shared` is the token of the setting `auth_token`, which has all rights."""
 
-    def __init__(
-        self,
-        directory: TokenDirectory,
-        commands: Commands,
-        *,
-        shared: str | None = None,
-        now: Callable[[], datetime] = _now,
-    ) -> None:
-        self.directory = directory
-        self.commands = commands
-        self.shared = shared
-        self.now = now
-        self._noting: dict[str, asyncio.Task[None]] = {}
+    directory: TokenDirectory
+    commands: Commands
+    shared: str | None = attrs.field(kw_only=True, repr=False)
+    now: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), kw_only=True)
+    _noting: dict[str, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
 
     async def by_token(self, text: str) -> Caller | None:
         """See `Access.by_token`."""

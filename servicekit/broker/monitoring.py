@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import shutil
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -16,6 +15,7 @@ import msgspec
 
 from eventlog.broker.write_health import STORE_FULL, Room
 from httpkit.errors import HttpkitError
+from httpkit.server.guard import is_loopback
 
 TIMEOUT = 0.8
 """Seconds that one nats-server may take for its answers."""
@@ -77,7 +77,7 @@ class BrokerState:
     @property
     def is_here(self) -> bool:
         """Whether its store is a directory of this machine."""
-        return self.directory is not None and _is_loopback(self.url) and self.directory.is_dir()
+        return self.directory is not None and is_loopback(urlsplit(self.url).hostname or "") and self.directory.is_dir()
 
     def rooms(self) -> Sequence[Room]:
         """Return the room in its store, and the room on the disk if the store is on this machine."""
@@ -94,14 +94,6 @@ def disk_room(directory: Path, used: int) -> Room:
     """Return the room that the disk leaves to a store, which uses `used` bytes of it."""
     free = shutil.disk_usage(directory).free
     return Room("disk", f"the disk of {directory}", used, used + free, _LEAST_DISK, None, "make room on that disk")
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def addresses(setting: str | None) -> tuple[str, ...]:

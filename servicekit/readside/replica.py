@@ -21,7 +21,7 @@ from httpkit.ops.metrics import NOT_KNOWN
 from httpkit.sse.hub import Hub
 from projections.errors import ArgumentRefused, Behind, ProjectorStopped, StoreUnavailable
 from projections.model import ReadModel
-from servicekit.access.directory import ConnectedLog, TokenDirectory
+from servicekit.access.directory import TokenDirectory
 from servicekit.access.model import TokenModel
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
@@ -100,9 +100,8 @@ class ReadReplica:
 
     def directory(self, tokens: TokenModel) -> TokenDirectory:
         """The tokens of the service that fills this read model."""
-        connection, log = self._connection, self._event_log
-        connected = None if connection is None or log is None else ConnectedLog(log, lambda: connection.connected)
-        return TokenDirectory(tokens, connected, self.tables.opened)
+        log = self._event_log
+        return TokenDirectory(tokens, log, self.tables.opened, is_connected=lambda: log is not None and log.connection.connected)
 
     def transaction(self) -> AbstractAsyncContextManager[ReplicaTransaction]:
         """A read transaction on the database, opened when it is first asked for. Raises StoreUnavailable, StoreDamaged."""

@@ -79,10 +79,6 @@ def answer(outcome: Outcome[Any, Any], value: T) -> Answer[T]:
     return Answer(value, sequence=outcome.sequence, headers=replayed(outcome))
 
 
-def _nothing() -> Mapping[str, Start]:
-    return {}
-
-
 @attrs.frozen(kw_only=True)
 class Parts:
     """The parts that a larger service adds to a running one.
@@ -93,7 +89,7 @@ class Parts:
     """
 
     services: Any
-    background: Mapping[str, Start] = attrs.field(factory=_nothing)
+    background: Mapping[str, Start] = attrs.field(factory=dict)
     on_applied: Sequence[OnApplied] = ()
     collectors: Sequence[Collector] = ()
     measure: Callable[[], Awaitable[None]] | None = None

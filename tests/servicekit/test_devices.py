@@ -15,7 +15,8 @@ from servicekit.access.devices import CODE, DEVICE, Devices, NoSuchSession, Pair
 from servicekit.access.model import row_of
 from servicekit.access.secret import SessionText
 from servicekit.access.service_access import ServiceAccess
-from servicekit.access.token import MOST_PAIRINGS, RevokeToken, Session, Token
+from servicekit.access.token.commands import RevokeToken
+from servicekit.access.token.state import MOST_PAIRINGS, Session, Token
 from tests.servicekit.test_tokens import Clock, issue, opened
 
 

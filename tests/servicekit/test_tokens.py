@@ -14,25 +14,23 @@ from eventlog import Registry
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
 from httpkit.server.callers import Scope
-from servicekit.access import token as tokens
-from servicekit.access.directory import ConnectedLog, TokenDirectory
+from servicekit.access.directory import TokenDirectory
 from servicekit.access.model import TokenModel
 from servicekit.access.secret import SessionText, TokenText, digest
 from servicekit.access.service_access import ServiceAccess
-from servicekit.access.token import (
+from servicekit.access.token.commands import (
     COARSE,
-    MOST_SESSIONS,
     CloseSession,
     IssueToken,
     NoSuchToken,
     OpenSession,
     RevokeToken,
-    Token,
     TokenRefused,
     UseToken,
     decide,
-    evolve,
+    register,
 )
+from servicekit.access.token.state import MOST_SESSIONS, Token, evolve
 from servicekit.settings import ServiceSettings, guard_of
 from terminalkit.config.loading import SettingsError
 
@@ -118,7 +116,7 @@ class Clock:
 async def opened(clock: Clock, shared: str | None = None) -> tuple[ServiceAccess, Commands, TokenModel]:
     """The access of a service over a log in memory."""
     registry, model = Registry(), TokenModel.of("shop")
-    tokens.register(registry, model.decider.category)
+    register(registry, model.decider.category)
     log = MemoryLog(registry)
 
     async def reader() -> Any:
@@ -127,7 +125,7 @@ async def opened(clock: Clock, shared: str | None = None) -> tuple[ServiceAccess
     def seconds() -> float:
         return clock.now.timestamp()
 
-    directory = TokenDirectory(model, ConnectedLog(log, lambda: True), reader, clock=seconds)
+    directory = TokenDirectory(model, log, reader, is_connected=lambda: True, clock=seconds)
     commands = Commands(log, now=clock)
     return ServiceAccess(directory, commands, shared=shared, now=clock), commands, model
 
