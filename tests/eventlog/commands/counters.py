@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import attrs
-
 from eventlog import (
     DEADLINE,
     AggregateId,
@@ -21,18 +19,12 @@ from eventlog import (
     Unavailable,
 )
 from eventlog.commands import Commands, Outcome
+from eventlog.commands.keys import KeyUse
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ONE = AggregateId("test.counter", "one")
-
-
-@attrs.frozen
-class Use:
-    fingerprint: str | None
-    subject: str
-    sequence: int
 
 
 class KeysInTheLog:
@@ -41,15 +33,15 @@ class KeysInTheLog:
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
 
-    async def find(self, keys: Sequence[str], subject: str, reached: int) -> dict[str, Use | Unavailable]:
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> dict[str, KeyUse | Unavailable]:
         head = await self._log.head()
         assert reached <= head.last
-        found: dict[str, Use | Unavailable] = {}
+        found: dict[str, KeyUse | Unavailable] = {}
         async for commits in self._log.follow(after=0, until=head.last):
             for commit in commits:
                 for event in commit.events:
                     if (key := event.context.key) in keys and key is not None:
-                        found.setdefault(key, Use(event.context.fingerprint, commit.subject, commit.sequence))
+                        found.setdefault(key, KeyUse(key, event.context.fingerprint, commit.subject, commit.sequence))
         return found
 
 

@@ -18,7 +18,8 @@ from eventlog import (
     Unavailable,
 )
 from eventlog.commands import Commands, Outcome
-from tests.eventlog.commands.counters import KeysInTheLog, Slow, Use, add, history, other_writer
+from eventlog.commands.keys import KeyUse
+from tests.eventlog.commands.counters import KeysInTheLog, Slow, add, history, other_writer
 from tests.support.log.counter import COUNTER, Add, Short
 
 
@@ -93,7 +94,7 @@ class TestKeys:
             asked: list[Sequence[str]] = []  # noqa: RUF012 - of this test alone
             damaged = False
 
-            async def find(self, keys: Sequence[str], subject: str, reached: int) -> dict[str, Use | Unavailable]:
+            async def find(self, keys: Sequence[str], subject: str, reached: int) -> dict[str, KeyUse | Unavailable]:
                 self.asked.append(keys)
                 if self.damaged:
                     raise RuntimeError("the table is damaged")
@@ -140,7 +141,7 @@ class TestKeys:
         """Of several keys that wait, one takes effect on another server for another aggregate."""
 
         class Forgetful:
-            async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, Use]:
+            async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse]:
                 return {}
 
         one, other = Commands(log, keys=Forgetful()), Commands(log, keys=Forgetful())
