@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from pathlib import Path
 
-import attrs
-
 from gctd.engines import coverage
 from gctd.engines.coverage import Coverage
 from gctd.engines.engine import EngineFailed, EngineInput
@@ -111,10 +109,8 @@ def profile_path(module_path: str, path: str) -> str:
     return path if module_path == STANDARD_LIBRARY else f"{module_path}/{path}"
 
 
-@attrs.frozen
-class _Candidates:
-    declarations: list[Declaration] = attrs.field(factory=list)
-    places: list[tuple[str, int]] = attrs.field(factory=list)
+_Candidates = list[tuple[Declaration, str, int]]
+"""Declarations that may have a name in a profile, each with its file and its place among the declarations of the file."""
 
 
 class ModuleCoverage:
@@ -151,10 +147,10 @@ class ModuleCoverage:
         _warn_of_unknown(profile.paths(), known, warnings)
 
     def _attribute(self, path: str, candidates: _Candidates, blocks: Sequence[Block]) -> None:
-        found, left_out = coverage.attribute_printed(candidates.declarations, blocks)
+        found, left_out = coverage.attribute_printed([declaration for declaration, _, _ in candidates], blocks)
         if left_out:
             self._warnings.add("profile", path, f"the //line directives do not distinguish {left_out} blocks")
-        for (source, index), own in zip(candidates.places, found, strict=True):
+        for (_, source, index), own in zip(candidates, found, strict=True):
             self._printed[source][index] = own
 
     def of(self, path: str, file: SourceFile) -> Sequence[Coverage | None]:
@@ -172,9 +168,7 @@ def _gather(path: str, declarations: Iterable[Declaration], printed: dict[str, _
     for index, declaration in enumerate(declarations):
         named = declaration.printed and declaration.printed.file
         name = posixpath.join(posixpath.dirname(path), posixpath.basename(named or path))
-        candidates = printed.setdefault(name, _Candidates())
-        candidates.declarations.append(declaration)
-        candidates.places.append((path, index))
+        printed.setdefault(name, []).append((declaration, path, index))
 
 
 def _warn_of_unknown(paths: Sequence[str], known: set[str], warnings: Warnings) -> None:

@@ -21,9 +21,8 @@ from gctd.engines.golang.complexity import Declaration, SourceFile
 from gctd.engines.golang.profile import Profile
 from gctd.engines.measurement import Measurement
 from gctd.engines.module import ModuleCoverage, ModuleSources, load_profile, profile_path
-from gctd.engines.report import Counts, Difference, Excluded, FunctionEntry, Identity, ProfileFacts, Report
+from gctd.engines.report import Counts, Excluded, FunctionEntry, Identity, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
-from gctd.engines.state import State
 
 VERSION = "1.2.0"
 GOCRAP_VERSION = "v0.5.1"
@@ -58,9 +57,8 @@ class NativeEngine:
         covered = ModuleCoverage(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
         view = _gocrap_view(given, sources, blocks, warnings)
         tests = Measurement(given.tests, given.module_path)
-        made = _compat_entries(read, covered, view, tests) if self.compat else _entries(read, covered, view, tests, given)
         entries, left_out = [], list(_ignored(read))
-        for entry in made:
+        for entry in _entries(read, covered, view, tests, given.module_path, compat=self.compat):
             if exclusion.function(entry.name):
                 left_out.append(Excluded(file=entry.file, function=entry.function, line=entry.line, rule="--exclude"))
             else:
@@ -121,52 +119,38 @@ def _entries(
     covered: ModuleCoverage,
     view: GocrapView,
     tests: Measurement,
-    given: EngineInput,
+    module_path: str,
+    *,
+    compat: bool,
 ) -> Iterator[FunctionEntry]:
-    missing = given.options.missing
+    """Yield the entries of the report. With `compat` the places, receivers and numbers are go-crap's, so none differs."""
     for path, file in read:
-        differences = FileDifferences(view, path, profile_path(given.module_path, path), file.declarations)
-        shown, known = printable(path), tests.of_file(path, file)
+        differences = FileDifferences(view, path, profile_path(module_path, path), file.declarations)
+        shown, absolute, file_state = printable(path), view.file(path), tests.of_file(path, file)
         for declaration, own, found in _reported(path, file, covered, view):
-            receiver = declaration.receiver
-            percent = None if own is None else own.percent
-            crap = score.crap_of(declaration.cyclomatic, percent, missing)
-            yield _entry(
-                declaration,
-                own,
-                package=file.package,
-                file=shown,
-                receiver="" if receiver is None else receiver.text,
-                line=declaration.start[0],
-                end_line=declaration.end[0],
-                coverage=percent,
-                crap=crap,
-                differs=differences.difference(declaration, found, percent, crap),
-                state=tests.of_function(known, own, has_body=declaration.opens > 0),
-            )
-
-
-def _compat_entries(
-    read: Sequence[tuple[str, SourceFile]], covered: ModuleCoverage, view: GocrapView, tests: Measurement
-) -> Iterator[FunctionEntry]:
-    for path, file in read:
-        known = tests.of_file(path, file)
-        shown, absolute = printable(path), view.file(path)
-        for declaration, own, found in _reported(path, file, covered, view):
-            receiver, printed = declaration.receiver, declaration.printed
-            percent = None if found is None else found.percent
-            yield _entry(
-                declaration,
-                own,
-                package=file.package,
+            printed, content = declaration.printed if compat else None, declaration.content
+            kind = declaration.receiver
+            receiver = "" if kind is None else kind.gocrap if compat else kind.text
+            source = found if compat else own
+            percent = None if source is None else source.percent
+            crap = score.crap_of(declaration.cyclomatic, percent, view.missing)
+            state, reason = tests.of_function(file_state, own, has_body=declaration.opens > 0)
+            yield FunctionEntry(
                 file=shown if printed is None else _printed_file(absolute, declaration, view),
-                receiver="" if receiver is None else receiver.gocrap,
+                package=file.package,
+                function=f"{receiver}.{declaration.name}" if receiver else declaration.name,
+                name=declaration.name,
+                receiver=receiver,
                 line=declaration.start[0] if printed is None else printed.first,
                 end_line=declaration.end[0] if printed is None else printed.last,
-                coverage=score.shown_coverage(percent, view.missing),
-                crap=score.crap_of(declaration.cyclomatic, percent, view.missing),
-                differs=None,
-                state=tests.of_function(known, own, has_body=declaration.opens > 0),
+                cyclomatic=declaration.cyclomatic,
+                coverage=score.shown_coverage(percent, view.missing) if compat else percent,
+                stmt_coverage=own.statement_percent if own is not None and declaration.opens else None,
+                crap=crap,
+                differs=None if compat else differences.difference(declaration, found, percent, crap),
+                state=state,
+                reason=printable(reason),
+                identity=Identity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
             )
 
 
@@ -182,37 +166,3 @@ def _reported(path: str, file: SourceFile, covered: ModuleCoverage, view: Gocrap
     declarations = file.declarations
     scored = zip(declarations, covered.of(path, file), view.find(view.file(path), declarations), strict=True)
     return (one for one in scored if not one[0].ignored)
-
-
-def _entry(
-    declaration: Declaration,
-    own: Coverage | None,
-    *,
-    package: str,
-    file: str,
-    receiver: str,
-    line: int,
-    end_line: int,
-    coverage: float | None,
-    crap: float,
-    differs: Difference | None,
-    state: tuple[State, str],
-) -> FunctionEntry:
-    content = declaration.content
-    return FunctionEntry(
-        file=file,
-        package=package,
-        function=f"{receiver}.{declaration.name}" if receiver else declaration.name,
-        name=declaration.name,
-        receiver=receiver,
-        line=line,
-        end_line=end_line,
-        cyclomatic=declaration.cyclomatic,
-        coverage=coverage,
-        stmt_coverage=own.statement_percent if own is not None and declaration.opens else None,
-        crap=crap,
-        differs=differs,
-        state=state[0],
-        reason=printable(state[1]),
-        identity=Identity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
-    )

@@ -74,23 +74,13 @@ def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
     threshold = threshold_of(analysis.flags)
     over = [entry for entry in report.entries if entry.risky(threshold)]
     results = [*_results(analysis, over[:MOST], _ordinals(report.entries), threshold), *_packages(analysis)][:MOST]
-    notes = [
-        {
-            "level": "note",
-            "message": {"text": f"{warning.path}: {warning.reason}" if warning.path else warning.reason},
-            "associatedRule": {"id": _LEFT_OUT, "index": _INDEX[_LEFT_OUT]},
-        }
-        for warning in report.warnings
-    ]
+    left_out = [f"{warning.path}: {warning.reason}" if warning.path else warning.reason for warning in report.warnings]
     unmeasured = [entry for entry in report.entries if entry.crap > threshold and not entry.state.known]
-    notes += [
-        {
-            "level": "note",
-            "message": {"text": f"{one.file}:{one.line} {one.function} is not measured ({one.state.value}): {one.reason}"},
-            "associatedRule": {"id": _LEFT_OUT, "index": _INDEX[_LEFT_OUT]},
-        }
-        for one in unmeasured[:NOTES]
+    left_out += [
+        f"{one.file}:{one.line} {one.function} is not measured ({one.state.value}): {one.reason}" for one in unmeasured[:NOTES]
     ]
+    rule = {"id": _LEFT_OUT, "index": _INDEX[_LEFT_OUT]}
+    notes: list[dict[str, Any]] = [{"level": "note", "message": {"text": text}, "associatedRule": rule} for text in left_out]
     if len(unmeasured) > NOTES:
         notes.append({"level": "note", "message": {"text": f"{len(unmeasured) - NOTES} more functions are not measured"}})
     if len(over) > MOST:

@@ -1,15 +1,21 @@
-"""Rules of the operator for repositories, the same for the control plane and for workers."""
+"""Rules and credentials of the operator for repositories, the same for the control plane and for workers."""
 
 from __future__ import annotations
 
+import netrc
+from collections.abc import Mapping
+from pathlib import Path
+
 import attrs
 
+from gctd.domain.errors import BadInput
 from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.remote.urls import RepoUrl, parse_repo_url
 from gctd.scan.git.program import GitSettings
 from gctd.scan.go.toolchain import Downloads
 from gctd.settings import Settings
-from gctd.wiring.credentials import read_credentials
+
+_FIELD = "credentials_file"
 
 
 @attrs.frozen(kw_only=True)
@@ -57,3 +63,25 @@ def module_downloads(settings: Settings) -> Downloads:
         netrc=settings.credentials_file.absolute() if settings.credentials_file else None,
         proxy=settings.http_proxy,
     )
+
+
+def read_credentials(path: Path | None) -> Mapping[str, str]:
+    """Return host to `user:password` of a file in the form of netrc(5); an empty mapping without a file.
+
+    Raises BadInput, without the file's contents in its text, if the file cannot be used: also if others than its owner may read
+    it, and for a `default` entry, which would send its password to every host.
+    """
+    if path is None:
+        return {}
+    try:
+        others = path.stat().st_mode & 0o077
+        machines = netrc.netrc(path).hosts
+    except netrc.NetrcParseError as error:
+        raise BadInput(_FIELD, f"{path}: line {error.lineno} cannot be read") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(_FIELD, f"{path} cannot be read: {getattr(error, 'strerror', 'not UTF-8')}") from None
+    if others:
+        raise BadInput(_FIELD, f"others than its owner may read or write {path}: chmod 600 it")
+    if "default" in machines:
+        raise BadInput(_FIELD, f"{path} has a default entry, whose password would go to every host: name each host (machine)")
+    return {host.lower(): f"{login}:{password}" for host, (login, _, password) in machines.items() if password}

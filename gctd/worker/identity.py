@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import socket
-import sys
 from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
@@ -14,11 +12,11 @@ from uuid import uuid4
 import attrs
 
 from gctd.domain.errors import BadInput, Refused
+from gctd.scan.go.toolchain import target
 from gctd.scan.isolation.locks import FileLock
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST_ON_ONE_HOST = 1000
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "i386": "386", "i686": "386", "loongarch64": "loong64"}
 
 
 @attrs.frozen
@@ -62,5 +60,4 @@ def claim(cache: Path, wanted: str | None = None) -> Identity:
 
 def host_platform() -> str:
     """Return operating system and architecture of this host as Go names them: `linux/amd64`."""
-    machine = platform.machine().lower()
-    return f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
+    return target().replace("-", "/", 1)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from eventlog.commands import Commands
 from gctd.settings import Settings
 from gctd.wiring.broker import Broker, open_broker
 from gctd.worker.attempts.attempt_log import AttemptLogs
-from gctd.worker.attempts.handlers import Handlers, Retry
+from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.identity import Identity, claim
 from gctd.worker.process import Pace, WorkerProcess
 from gctd.worker.scans.opening import open_work
@@ -26,22 +23,11 @@ async def work(settings: Settings, *, once: bool = False, instead: Work | None =
     """
     identity = claim(settings.cache_directory, settings.worker_id)
     try:
-        async with (
-            open_broker(settings, name=f"gctd-worker {identity.id}") as broker,
-            _chosen(settings, broker, instead) as chosen,
-        ):
+        async with open_broker(settings, name=f"gctd-worker {identity.id}") as broker:
+            chosen = instead or await open_work(settings, broker.blobs)
             await _run(settings, identity, broker, chosen, once=once)
     finally:
         identity.release()
-
-
-@asynccontextmanager
-async def _chosen(settings: Settings, broker: Broker, instead: Work | None) -> AsyncIterator[Work]:
-    if instead is not None:
-        yield instead
-        return
-    async with open_work(settings, broker.blobs) as real:
-        yield real
 
 
 async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: Work, *, once: bool) -> None:
@@ -53,10 +39,10 @@ async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: W
         commands=commands,
         work=chosen,
         logs=AttemptLogs(transcripts=broker.logs, blobs=broker.blobs),
-        retry=Retry(delay=settings.retry_delay),
+        retry_delay=settings.retry_delay,
     )
     process = WorkerProcess(
-        identity,
+        identity=identity,
         log=broker.log,
         commands=commands,
         queues=broker.queues,

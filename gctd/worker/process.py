@@ -23,7 +23,6 @@ from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.attempts.reports import now, report
 from gctd.worker.identity import Identity
-from gctd.worker.taking import next_job
 from gctd.worker.usage import UsageMeter
 from gctd.worker.work import Equipment
 
@@ -51,37 +50,26 @@ class Pace:
     drain: float = 30.0
 
 
+@attrs.frozen(eq=False, kw_only=True)
 class WorkerProcess:
     """One worker, from start to stop."""
 
-    def __init__(
-        self,
-        identity: Identity,
-        *,
-        log: EventLog,
-        commands: Commands,
-        queues: JobQueues,
-        presence: Presence,
-        handlers: Handlers,
-        equipment: Equipment,
-        pace: Pace,
-    ) -> None:
-        self._identity = identity
-        self._log = log
-        self._commands = commands
-        self._queues = queues
-        self._presence = presence
-        self._handlers = handlers
-        self._equipment = equipment
-        self._pace = pace
-        self._usage = UsageMeter()
-        self._version = version("gctd")
-        self._news = asyncio.Event()
-        self._going = asyncio.Event()
-        self._stopping = asyncio.Event()
-        self._held = asyncio.Event()
-        """Set while no job may be taken: the worker is paused, or stops."""
-        self._running: dict[str, Job] = {}
+    _identity: Identity
+    _log: EventLog
+    _commands: Commands
+    _queues: JobQueues
+    _presence: Presence
+    _handlers: Handlers
+    _equipment: Equipment
+    _pace: Pace
+    _usage: UsageMeter = attrs.field(factory=UsageMeter, init=False)
+    _version: str = attrs.field(factory=lambda: version("gctd"), init=False)
+    _news: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _going: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _stopping: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _held: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    """Set while no job may be taken: the worker is paused, or stops."""
+    _running: dict[str, Job] = attrs.field(factory=dict, init=False)
 
     def stop(self) -> None:
         """Take no more jobs; `run` returns when those under way have ended, or were handed back."""
@@ -128,13 +116,13 @@ class WorkerProcess:
         return WorkerStatus.BUSY if self._running else WorkerStatus.IDLE
 
     async def _announce(self) -> None:
-        usage = await asyncio.to_thread(self._usage.look)
+        cpu, memory = await asyncio.to_thread(self._usage.look)
         beat = Heartbeat(
             session=self._identity.session,
             status=self._status,
             tasks=tuple(sorted(self._running)),
-            cpu=usage.cpu,
-            memory=usage.memory,
+            cpu=cpu,
+            memory=memory,
             concurrency=self._pace.concurrency,
             fast=self._pace.fast,
             fetches_go=self._equipment.fetches_go,
@@ -251,3 +239,27 @@ class WorkerProcess:
     async def _until_going_or_stopping(self) -> None:
         async with during(self._going.wait()) as going, during(self._stopping.wait()) as stopping:
             await asyncio.wait({going, stopping}, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def next_job(queues: Sequence[WorkQueue], seconds: float, held: asyncio.Event) -> Job | None:
+    """Return the next job: of the first queue that has one at once, else of whichever gets one first.
+
+    None: none comes within `seconds`, or `held` is set. A second job that comes at the same moment goes back to its queue.
+    Raises Unavailable, OutcomeUnknown.
+    """
+    for queue in queues:
+        if (job := await queue.fetch_now()) is not None:
+            return job
+    fetching = [asyncio.create_task(queue.fetch(seconds)) for queue in queues]
+    holding = asyncio.create_task(held.wait())
+    taken: Job | None = None
+    try:
+        await asyncio.wait({*fetching, holding}, return_when=asyncio.FIRST_COMPLETED)
+        taken = next((job for task in fetching if task.done() and (job := task.result()) is not None), None)
+    finally:
+        for task in (*fetching, holding):
+            task.cancel()
+        for result in await asyncio.gather(*fetching, holding, return_exceptions=True):
+            if isinstance(result, Job) and result is not taken:
+                await result.nak(0)
+    return taken

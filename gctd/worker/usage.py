@@ -7,16 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-import attrs
 import psutil
-
-
-@attrs.frozen
-class Usage:
-    """Cores used since the look before (1.5: one and a half), and resident bytes now."""
-
-    cpu: float
-    memory: int
 
 
 class UsageMeter:
@@ -27,8 +18,11 @@ class UsageMeter:
         self._looked = self._process.create_time()
         self._spent = 0.0
 
-    def look(self) -> Usage:
-        """The use since the look before, or since the process began. It takes some milliseconds."""
+    def look(self) -> tuple[float, int]:
+        """Return the cores used since the look before, or since the process began (1.5: one and a half), and resident bytes now.
+
+        It takes some milliseconds.
+        """
         spent, memory = 0.0, 0
         for process in (self._process, *self._descendants()):
             with suppress(psutil.Error), process.oneshot():  # it may have ended just now
@@ -40,7 +34,7 @@ class UsageMeter:
         # A process that its parent did not collect takes its time along. A smaller sum counts as zero use.
         cpu = max(spent - self._spent, 0.0) / passed
         self._looked, self._spent = now, spent
-        return Usage(round(cpu, 3), memory)
+        return round(cpu, 3), memory
 
     def _descendants(self) -> Sequence[psutil.Process]:
         """Return the descendants. The search reads every process of the machine, so it runs only if this process has a child."""

@@ -9,8 +9,7 @@ import pytest
 
 from gctd.domain.errors import BadInput
 from gctd.settings import Settings
-from gctd.wiring.credentials import read_credentials
-from gctd.wiring.policy import git_settings, module_downloads
+from gctd.wiring.policy import git_settings, module_downloads, read_credentials
 
 
 def netrc(directory: Path, text: str, mode: int = 0o600) -> Path:

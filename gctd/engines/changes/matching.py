@@ -89,6 +89,8 @@ class _Function(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 _Pair = tuple[_Function, _Function]
 _Key = Callable[[_Function], Hashable | None]
+_Group = tuple[str, ...]
+"""A directory, or a type in it."""
 
 
 def match(before: Iterable[FunctionEntry], after: Iterable[FunctionEntry]) -> Sequence[Match]:
@@ -182,16 +184,16 @@ def _paired(
     return left
 
 
-def _directory(one: _Function) -> tuple[str, ...]:
+def _directory(one: _Function) -> _Group:
     return (one.directory,)
 
 
-def _type(one: _Function) -> tuple[str, ...] | None:
+def _type(one: _Function) -> _Group | None:
     return (one.directory, one.base) if one.base else None
 
 
 def _paired_by_majority(
-    group: Callable[[_Function], tuple[str, ...] | None], old: Sequence[_Function], new: Sequence[_Function], pairs: list[_Pair]
+    group: Callable[[_Function], _Group | None], old: Sequence[_Function], new: Sequence[_Function], pairs: list[_Pair]
 ) -> tuple[list[_Function], list[_Function]]:
     """Match functions by name between a directory (a type) and the place of most of its functions."""
     if not old or not new:
@@ -215,25 +217,21 @@ def _paired_by_majority(
     return _paired(key, old, new, pairs, in_order=False, other_key=other_key)
 
 
-def _majorities(
-    group: Callable[[_Function], tuple[str, ...] | None], pairs: Sequence[_Pair]
-) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+def _majorities(group: Callable[[_Function], _Group | None], pairs: Sequence[_Pair]) -> Mapping[_Group, _Group]:
     """Return the new group of each old group: the target of most of its functions, if most functions there come from it."""
-    counted: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = Counter()
+    counted: Counter[tuple[_Group, _Group]] = Counter()
     for one, other in pairs:
         before, after = group(one), group(other)
         if before is not None and after is not None:
             counted[before, after] += 1
-    there = _most({(before, after): count for (before, after), count in counted.items()})
+    there = _most(counted)
     back = _most({(after, before): count for (before, after), count in counted.items()})
     return {before: after for before, after in there.items() if back.get(after) == before}
 
 
-def _most(
-    counted: Mapping[tuple[tuple[str, ...], tuple[str, ...]], int],
-) -> dict[tuple[str, ...], tuple[str, ...]]:
+def _most(counted: Mapping[tuple[_Group, _Group], int]) -> dict[_Group, _Group]:
     """The counterpart that is counted most often; none where two are equal."""
-    best: dict[tuple[str, ...], tuple[int, tuple[str, ...] | None]] = {}
+    best: dict[_Group, tuple[int, _Group | None]] = {}
     for (one, other), count in counted.items():
         most, _ = best.get(one, (0, None))
         if count >= most:

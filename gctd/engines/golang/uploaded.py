@@ -84,9 +84,7 @@ def _source(given: EngineInput, name: str) -> _Source:
     if ".." in parts or any(name.startswith(f"{nested}/") for nested in given.nested):
         raise Unreadable("unreadable", "it is not in the module")
     file = given.module_dir / name
-    if not file.resolve().is_relative_to(given.repository.resolve()):
-        raise Unreadable("unreadable", "it is not in the repository")
-    if not os.path.lexists(file):
+    if not file.resolve().is_relative_to(given.repository.resolve()) or not os.path.lexists(file):
         raise Unreadable("unreadable", "it is not in the repository")
     source = read_source(file, given.limits.file_bytes)
     tree = syntax_tree(source, nesting=given.limits.nesting)

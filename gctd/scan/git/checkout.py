@@ -22,12 +22,11 @@ from gctd.scan.git.commit import commit_facts
 from gctd.scan.git.links import restore_links
 from gctd.scan.git.refs import RemoteRef
 from gctd.scan.git.submodules import ParseUrl, read_submodules
-from gctd.scan.git.tree import TreeReader
+from gctd.scan.git.tree import CheckoutLimits, TreeReader
 from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.output import OnLog, no_log
-from gctd.scan.isolation.process import MIB
 from gctd.scan.isolation.removal import remove
 
 _UPKEEP_EVERY = 60.0
@@ -36,17 +35,6 @@ _TRIES = 3
 _NESTING = 5
 
 _log = structlog.get_logger(__name__)
-
-
-@attrs.frozen(kw_only=True)
-class CheckoutLimits:
-    """The largest repository that is taken: files, their bytes together and each, directories on the way to one, submodules."""
-
-    files: int = 200_000
-    total_bytes: int = 4096 * MIB
-    file_bytes: int = 512 * MIB
-    depth: int = 100
-    submodules: int = 50
 
 
 @attrs.frozen(kw_only=True)
@@ -77,14 +65,14 @@ class Checkouts:
         self,
         cache_directory: Path,
         git: Git,
-        limits: CheckoutLimits = CheckoutLimits(),
+        limits: CheckoutLimits | None = None,
         *,
         cache_limits: CacheLimits = DEFAULT_LIMITS,
         parse_url: ParseUrl = parse_repo_url,
     ) -> None:
         self._cache = Cache(cache_directory, cache_limits)
         self._git = git
-        self._limits = limits
+        self._limits = limits or CheckoutLimits()
         self._parse_url = parse_url
         self._kept_up = -_UPKEEP_EVERY
 
@@ -159,32 +147,22 @@ class _Mirror:
     lock: Path
 
 
+@attrs.define(eq=False)
 class _Placing:
     """One checkout: of a repository, and of its submodules."""
 
-    def __init__(
-        self,
-        git: Git,
-        cache: Cache,
-        limits: CheckoutLimits,
-        parse_url: ParseUrl,
-        git_timeout: float,
-        job: Path,
-        held: AsyncExitStack,
-        on_log: OnLog,
-    ) -> None:
-        self._git = git
-        self._cache = cache
-        self._limits = limits
-        self._parse_url = parse_url
-        self._git_timeout = git_timeout
-        self._job = job
-        self._held = held
-        self._on_log = on_log
-        self._submodules = 0
-        self.refused_links: list[str] = []
-        self.transferred = False
-        self.facts: CommitFacts | None = None
+    _git: Git
+    _cache: Cache
+    _limits: CheckoutLimits
+    _parse_url: ParseUrl
+    _git_timeout: float
+    _job: Path
+    _held: AsyncExitStack
+    _on_log: OnLog
+    _submodules: int = 0
+    refused_links: list[str] = attrs.field(factory=list)
+    transferred: bool = False
+    facts: CommitFacts | None = None
 
     async def place(self, url: RepoUrl, ref: RemoteRef, target: Path, *, submodules: bool, nesting: int = 0) -> str:
         """Write the files of a commit to `target`; the commit's id."""
@@ -198,9 +176,9 @@ class _Placing:
                 await remove(mirror.path)
             await remove(target)
             commit, tree = await self._written(url, ref, mirror, target)
-        if submodules and tree.modules_file is not None:
+        if submodules and tree.has_modules_file:
             await self._place_submodules(url, tree, target, nesting)
-        refused = await asyncio.to_thread(restore_links, target, [link.path for link in tree.links])
+        refused = await asyncio.to_thread(restore_links, target, tree.links)
         prefix = target.relative_to(self._job / "src").as_posix()
         self.refused_links += refused if prefix == "." else [f"{prefix}/{path}" for path in refused]
         return commit
@@ -238,8 +216,7 @@ class _Placing:
             return await self._git.fetch(url, ref, mirror.path, seconds=self._git_timeout, on_log=self._on_log)
 
     async def _write(self, mirror: Path, commit: str, target: Path) -> TreeReader:
-        limits, index = self._limits, self._job / "index"
-        tree = TreeReader(files=limits.files, total=limits.total_bytes, largest=limits.file_bytes, depth=limits.depth)
+        tree, index = TreeReader(self._limits), self._job / "index"
         await self._git.list_tree(mirror, commit, tree.feed)
         _make_empty(target, index)
         await self._git.write_tree(mirror, commit, target, index)
@@ -249,8 +226,7 @@ class _Placing:
 
     async def _place_submodules(self, parent: RepoUrl, tree: TreeReader, target: Path, nesting: int) -> None:
         config = await self._git.read_config(target / ".gitmodules")
-        commits = {entry.path.decode(errors="replace"): entry.oid for entry in tree.submodules}
-        for submodule in read_submodules(config, commits, parent, self._parse_url):
+        for submodule in read_submodules(config, tree.submodules, parent, self._parse_url):
             self._submodules += 1
             if self._submodules > self._limits.submodules or nesting >= _NESTING:
                 raise LimitExceeded(f"more than {self._limits.submodules} submodules, or nested more than {_NESTING} deep")

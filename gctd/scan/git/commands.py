@@ -10,9 +10,8 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-
-import attrs
 
 from gctd.domain.remote.refs import is_commit_id
 from gctd.domain.remote.urls import RepoUrl
@@ -108,13 +107,7 @@ class Git:
 
     async def merge_base(self, mirror: Path, one: str, other: str) -> str | None:
         """Return the last common commit of two commits of a mirror; None if they have none."""
-        output = bytearray()
-        done = await self._program.run(
-            ["merge-base", one, other], self._program.environment(""), git_dir=mirror, on_stdout=output.extend
-        )
-        if not done.ok and done.exit_code != 1:
-            raise explain(done, mirror=mirror)
-        return bytes(output).decode().strip() or None
+        return await self._answer(mirror, "merge-base", one, other)
 
     async def _remote(
         self,
@@ -128,33 +121,22 @@ class Git:
         limits: Limits | None = None,
     ) -> None:
         environment = self._program.environment(_PROTOCOLS[url.kind])
-        config = await self._connection(url, environment)
-        done = await self._program.run(
-            arguments,
-            environment,
+        attempt = partial(
+            self._program.run,
+            environment=environment,
             seconds=seconds,
             git_dir=git_dir,
-            config=config,
+            config=await self._connection(url, environment),
             on_stdout=on_stdout,
             on_output=on_output,
             limits=limits,
         )
-        if done.ok:
-            return
+        done = await attempt(arguments)
         moved = url.kind in ("https", "http") and re.search(r"returned error: 30[1278]", done.output_tail)
-        if moved and not url.clone_url.endswith(".git"):  # GitLab redirects requests without .git there
-            again = attrs.evolve(url, clone_url=f"{url.clone_url}.git")
-            await self._remote(
-                again,
-                [again.clone_url if argument == url.clone_url else argument for argument in arguments],
-                seconds,
-                git_dir=git_dir,
-                on_stdout=on_stdout,
-                on_output=on_output,
-                limits=limits,
-            )
-            return
-        raise explain(done, mirror=git_dir, secrets=self.settings.secrets(), limit=self.settings.transfer_bytes)
+        if not done.ok and moved and not url.clone_url.endswith(".git"):  # GitLab redirects requests without .git there
+            done = await attempt([f"{one}.git" if one == url.clone_url else one for one in arguments])
+        if not done.ok:
+            raise explain(done, mirror=git_dir, secrets=self.settings.secrets(), limit=self.settings.transfer_bytes)
 
     async def _connection(self, url: RepoUrl, environment: dict[str, str]) -> dict[str, str]:
         """The settings for a connection to the URL's host and to no other."""
@@ -196,12 +178,7 @@ class Git:
 
     async def commit_of(self, mirror: Path, ref: str) -> str | None:
         """Return the commit of a full ref or a commit id of the mirror; None if it is missing. Raises GitError."""
-        output = bytearray()
-        arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}"]
-        done = await self._program.run(arguments, self._program.environment(""), git_dir=mirror, on_stdout=output.extend)
-        if not done.ok and done.exit_code != 1:
-            raise explain(done, mirror=mirror)
-        return bytes(output).decode().strip() or None
+        return await self._answer(mirror, "rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}")
 
     async def has(self, mirror: Path, commit: str) -> bool:
         """Whether a commit was fetched into the mirror, completely."""
@@ -209,9 +186,7 @@ class Git:
 
     async def read_commit(self, mirror: Path, commit: str) -> bytes:
         """The object of a commit: its headers, an empty line, its message. Raises GitError."""
-        output = bytearray()
-        await self._local(mirror, "cat-file", "commit", commit, on_stdout=output.extend)
-        return bytes(output)
+        return await self._local(mirror, "cat-file", "commit", commit)
 
     async def list_tree(self, mirror: Path, commit: str, take: OnOutput) -> None:
         """Hand on the output of `git ls-tree -r -l -z`; see `gctd.scan.git.tree`. An error raised by `take` ends the command."""
@@ -222,22 +197,33 @@ class Git:
 
         `index` is the path of git's index during the call.
         """
-        environment = {**self._program.environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
+        environment = {**self._program.environment(), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
         arguments = ["read-tree", "--reset", "-u", commit]
-        done = await self._program.run(arguments, environment, git_dir=mirror, config={"core.bare": "false"}, cwd=target)
+        done = await self._program.run(
+            arguments, environment=environment, git_dir=mirror, config={"core.bare": "false"}, cwd=target
+        )
         if not done.ok:
             raise explain(done, mirror=mirror)
 
     async def read_config(self, path: Path) -> list[tuple[str, str]]:
         """Keys and values of a file in git's configuration format; nothing that it includes is read."""
-        output = bytearray()
-        await self._local(None, "config", "--no-includes", "--file", str(path), "--null", "--list", on_stdout=output.extend)
-        entries = (entry.partition("\n") for entry in bytes(output).decode(errors="replace").split("\0") if entry)
+        output = await self._local(None, "config", "--no-includes", "--file", str(path), "--null", "--list")
+        entries = (entry.partition("\n") for entry in output.decode(errors="replace").split("\0") if entry)
         return [(key, value) for key, _, value in entries]
 
-    async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> None:
-        done = await self._program.run(
-            arguments, self._program.environment(""), git_dir=mirror, on_stdout=on_stdout, limits=Limits(output=1 << 40)
-        )
+    async def _answer(self, mirror: Path, *arguments: str) -> str | None:
+        """Return the output of a command; None if it ends with code 1, which means that it has no answer."""
+        output = bytearray()
+        done = await self._program.run(arguments, git_dir=mirror, on_stdout=output.extend)
+        if not done.ok and done.exit_code != 1:
+            raise explain(done, mirror=mirror)
+        return output.decode().strip() or None
+
+    async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> bytes:
+        """Return the standard output of a command, unless `on_stdout` takes it."""
+        output = bytearray()
+        take = on_stdout or output.extend
+        done = await self._program.run(arguments, git_dir=mirror, on_stdout=take, limits=Limits(output=1 << 40))
         if not done.ok:
             raise explain(done, mirror=mirror)
+        return bytes(output)

@@ -85,8 +85,8 @@ class GitProgram:
     async def run(
         self,
         arguments: Sequence[str],
-        environment: Mapping[str, str],
         *,
+        environment: Mapping[str, str] | None = None,
         seconds: float = _LOCAL_SECONDS,
         git_dir: Path | None = None,
         config: Mapping[str, str] = _NOTHING,
@@ -98,6 +98,7 @@ class GitProgram:
         """Run git, on the repository `git_dir` if one is given. Raises GitError if the machine has no git that is new enough."""
         settings = [argument for key, value in {**_CONFIG, **config}.items() for argument in ("-c", f"{key}={value}")]
         argv = [await self._found(), *settings, *arguments]
+        environment = environment or self.environment()
         if arguments[0] != "init":
             environment = {**environment, "GIT_DIR": str(git_dir) if git_dir is not None else ABSENT}
         return await run(
@@ -111,7 +112,7 @@ class GitProgram:
             grace=1.0,
         )
 
-    def environment(self, protocol: str) -> dict[str, str]:
+    def environment(self, protocol: str = "") -> dict[str, str]:
         """Return the environment of a command that may use one protocol, or none."""
         return {
             "PATH": self._settings.search_path,
@@ -134,7 +135,7 @@ class GitProgram:
             program = shutil.which(self._settings.program, path=self._settings.search_path)
             if program is None:
                 raise GitError("git is not installed on the tracker's machine")
-            done = await run([program, "--version"], cwd=_NOWHERE, env=self.environment(""), timeout=30, limits=_WRITES_NOTHING)
+            done = await run([program, "--version"], cwd=_NOWHERE, env=self.environment(), timeout=30, limits=_WRITES_NOTHING)
             version = re.search(r"version (\d+)\.(\d+)", done.output_tail)
             if version is None or (int(version[1]), int(version[2])) < OLDEST:
                 oldest = ".".join(map(str, OLDEST))

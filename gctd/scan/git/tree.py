@@ -10,27 +10,31 @@ from gctd.scan.isolation.process import MIB
 _LONGEST_PATH = 4000
 
 
-@attrs.frozen
-class TreeEntry:
-    """A file of a commit: `mode` as git writes it (100644, 100755, 120000 link, 160000 submodule), size in bytes."""
+@attrs.frozen(kw_only=True)
+class CheckoutLimits:
+    """The largest repository that is taken: files, their bytes together and each, directories on the way to one, submodules."""
 
-    mode: str
-    oid: str
-    size: int
-    path: bytes
+    files: int = 200_000
+    total_bytes: int = 4096 * MIB
+    file_bytes: int = 512 * MIB
+    depth: int = 100
+    submodules: int = 50
 
 
 class TreeReader:
-    """Reads the output of `git ls-tree -r -l -z` and counts, so that a tree beyond the limits is refused early."""
+    """Reads the output of `git ls-tree -r -l -z` and counts, so that a tree beyond the limits is refused early.
 
-    def __init__(self, *, files: int, total: int, largest: int, depth: int) -> None:
-        self._limits = (files, total, largest, depth)
+    `links` are the paths of symbolic links, `submodules` the commits of submodules by their paths.
+    """
+
+    def __init__(self, limits: CheckoutLimits) -> None:
+        self._limits = limits
         self._rest = b""
         self._files = 0
         self._total = 0
-        self.links: list[TreeEntry] = []
-        self.submodules: list[TreeEntry] = []
-        self.modules_file: TreeEntry | None = None
+        self.links: list[bytes] = []
+        self.submodules: dict[str, str] = {}
+        self.has_modules_file = False
 
     def feed(self, chunk: bytes) -> None:
         """Take the next piece. Raises LimitExceeded."""
@@ -39,27 +43,23 @@ class TreeReader:
             self._take(line)
 
     def _take(self, line: bytes) -> None:
-        files, total, largest, depth = self._limits
+        limits = self._limits
         about, _, path = line.partition(b"\t")
-        mode, _, oid, size = about.decode().split()
-        entry = TreeEntry(mode, oid, 0 if size == "-" else int(size), path)
+        mode, _, oid, written = about.decode().split()
+        size, name = 0 if written == "-" else int(written), path.decode(errors="replace")
         self._files += 1
-        self._total += entry.size
-        if self._files > files:
-            raise LimitExceeded(f"the repository has more than {files} files")
-        if self._total > total:
-            raise LimitExceeded(f"the repository's files are larger than {total // MIB} MiB together")
-        if entry.size > largest:
-            raise LimitExceeded(f"a file of the repository is larger than {largest // MIB} MiB: {_text(path)}")
-        if path.count(b"/") >= depth or len(path) > _LONGEST_PATH:
-            raise LimitExceeded(f"a path in the repository is longer, or deeper, than allowed: {_text(path)[:200]}")
-        if mode == "120000":
-            self.links.append(entry)
+        self._total += size
+        if self._files > limits.files:
+            raise LimitExceeded(f"the repository has more than {limits.files} files")
+        if self._total > limits.total_bytes:
+            raise LimitExceeded(f"the repository's files are larger than {limits.total_bytes // MIB} MiB together")
+        if size > limits.file_bytes:
+            raise LimitExceeded(f"a file of the repository is larger than {limits.file_bytes // MIB} MiB: {name}")
+        if path.count(b"/") >= limits.depth or len(path) > _LONGEST_PATH:
+            raise LimitExceeded(f"a path in the repository is longer, or deeper, than allowed: {name[:200]}")
+        if mode == "120000":  # a link
+            self.links.append(path)
         elif mode == "160000":
-            self.submodules.append(entry)
+            self.submodules[name] = oid
         elif path == b".gitmodules":
-            self.modules_file = entry
-
-
-def _text(path: bytes) -> str:
-    return path.decode(errors="replace")
+            self.has_modules_file = True

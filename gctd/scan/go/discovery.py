@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 import attrs
@@ -35,16 +35,6 @@ class Bounds:
     file_bytes: int = 4 << 20
 
 
-@attrs.define
-class _Found:
-    """Findings of a walk of the tree, by directory (repository-relative, `.` for the root)."""
-
-    modules: set[str] = attrs.field(factory=set)
-    workspaces: set[str] = attrs.field(factory=set)
-    go_files: dict[str, bool] = attrs.field(factory=dict)
-    """Directories with Go files; true if one of the files has tests."""
-
-
 @attrs.frozen
 class _Workspace:
     """A go.work: the directories that it uses, and its replacement of a module by a directory outside the checkout, if any."""
@@ -63,36 +53,41 @@ def discover(root: Path, *, refused_links: Collection[str] = (), bounds: Bounds 
     return _Discovery(root, frozenset(refused_links), bounds).projects()
 
 
-def nested_modules(name: str, names: Mapping[str, object] | tuple[str, ...]) -> tuple[str, ...]:
+def nested_modules(name: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the modules inside a project's directory, relative to it. Each of them is a separate project."""
     prefix = "" if name == "." else f"{name}/"
     return tuple(sorted(other[len(prefix) :] for other in names if other not in {name, "."} and other.startswith(prefix)))
 
 
+@attrs.define
 class _Discovery:
-    def __init__(self, root: Path, refused_links: frozenset[str], bounds: Bounds) -> None:
-        self._root = root
-        self._refused_links = refused_links
-        self._bounds = bounds
-        self._found = _Found()
-        self._seen = 0
+    """A walk of the tree, with its findings by directory (repository-relative, `.` for the root)."""
+
+    _root: Path
+    _refused_links: frozenset[str]
+    _bounds: Bounds
+    _modules: set[str] = attrs.field(factory=set)
+    _workspaces: set[str] = attrs.field(factory=set)
+    _go_files: dict[str, bool] = attrs.field(factory=dict)
+    """Directories with Go files; true if one of the files has tests."""
+    _seen: int = 0
 
     def projects(self) -> tuple[Project, ...]:
         self._walk(".")
-        found, workspaces = self._found, dict[str, _Workspace]()
-        while unread := found.workspaces - workspaces.keys():
+        workspaces = dict[str, _Workspace]()
+        while unread := self._workspaces - workspaces.keys():
             for directory in unread:
                 workspaces[directory] = self._workspace(directory)
-                for member in workspaces[directory].members - found.modules:
-                    if self._is_there(_join(member, "go.mod")):  # outside of the walk
+                for member in workspaces[directory].members - self._modules:
+                    if os.path.lexists(self._root / _join(member, "go.mod")):  # outside of the walk
                         self._walk(member)
-        if len(found.modules) > self._bounds.modules:
-            raise LimitExceeded(f"the repository has {len(found.modules)} modules; at most {self._bounds.modules} are taken on")
+        if len(self._modules) > self._bounds.modules:
+            raise LimitExceeded(f"the repository has {len(self._modules)} modules; at most {self._bounds.modules} are taken on")
         packages: dict[str | None, list[str]] = {}
-        for directory in found.go_files:
-            packages.setdefault(_nearest(directory, found.modules), []).append(directory)
+        for directory in self._go_files:
+            packages.setdefault(_nearest(directory, self._modules), []).append(directory)
         projects = []
-        for name in found.modules:
+        for name in self._modules:
             project = self._project(name, packages.get(name, []), workspaces)
             if project is not None:
                 projects.append(project)
@@ -117,12 +112,12 @@ class _Discovery:
 
     def _take(self, directory: str, entry: os.DirEntry[str]) -> None:
         if entry.name == "go.mod" and _addressable(directory):
-            self._found.modules.add(directory)
+            self._modules.add(directory)
         elif entry.name == "go.work":
-            self._found.workspaces.add(directory)
+            self._workspaces.add(directory)
         elif entry.name.endswith(".go") and not entry.name.startswith((".", "_")) and entry.is_file():
             tests = entry.name.endswith("_test.go")
-            self._found.go_files[directory] = self._found.go_files.get(directory, False) or tests
+            self._go_files[directory] = self._go_files.get(directory, False) or tests
 
     def _project(self, name: str, packages: list[str], workspaces: Mapping[str, _Workspace]) -> Project | None:
         try:
@@ -149,7 +144,7 @@ class _Discovery:
             toolchain=module.toolchain,
             in_workspace=in_workspace,
             packages=len(packages),
-            has_tests=any(self._found.go_files[directory] for directory in packages),
+            has_tests=any(self._go_files[directory] for directory in packages),
             problem=problem_found,
         )
 
@@ -173,10 +168,6 @@ class _Discovery:
     def _outside(self, directory: str, replacements: tuple[str, ...]) -> str | None:
         """The first of the directories that a file in `directory` replaces modules by that is not in the repository."""
         return next((path for path in replacements if self._inside(directory, path) is None), None)
-
-    def _is_there(self, name: str) -> bool:
-        """Whether there is a file of that name, or a link."""
-        return os.path.lexists(self._root / name)
 
     def _inside(self, directory: str, path: str) -> str | None:
         """Return the repository-relative form of a path in a file of `directory`; None if the path leaves the repository."""
@@ -224,13 +215,7 @@ def _addressable(directory: str) -> bool:
         return False
 
 
-def _nearest(name: str, candidates: Collection[str] | Mapping[str, object]) -> str | None:
+def _nearest(name: str, candidates: Collection[str]) -> str | None:
     """The closest directory at or above `name` that is among the candidates."""
-    return next((directory for directory in _upwards(name) if directory in candidates), None)
-
-
-def _upwards(name: str) -> Iterator[str]:
     path = PurePosixPath(name)
-    yield str(path)
-    for parent in path.parents:
-        yield str(parent)
+    return next((directory for directory in map(str, (path, *path.parents)) if directory in candidates), None)

@@ -21,7 +21,15 @@ TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name certificates to trust."""
 PUBLIC_PROXY = "https://proxy.golang.org"
 """Default source of modules. With `direct`, Go's own default, a go.mod could name hosts to ask."""
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm", "armv6l": "arm"}
+_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "aarch64": "arm64",
+    "loongarch64": "loong64",
+    "i386": "386",
+    "i686": "386",
+    "armv7l": "arm",
+    "armv6l": "arm",
+}
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 

@@ -139,10 +139,10 @@ class Toolchains:
     async def _fetched(self, version: GoVersion, directory: Path, on_log: OnLog) -> Toolchain:
         name = version.toolchain
         on_log(f"the module needs {name}, this worker has {self._host.version}: {name} is downloaded")
-        said = await self._go(["env", "GOVERSION", "GOROOT"], directory, _FETCHING, toolchain=name)
-        if not said.ok:
-            raise self._failed(version, said.text)
-        digest = await asyncio.to_thread(_settle, directory, name, said.text.splitlines()[-2:])
+        fetched, said = await self._go(["env", "GOVERSION", "GOROOT"], directory, _FETCHING, toolchain=name)
+        if not fetched:
+            raise self._failed(version, said)
+        digest = await asyncio.to_thread(_settle, directory, name, said.splitlines()[-2:])
         _log.info("toolchain downloaded", version=name, digest=digest)
         on_log(f"{name} is verified: {digest}")
         await self._make_room()
@@ -157,10 +157,10 @@ class Toolchains:
         if self._kept.path(name).joinpath(_READY).exists():
             return None
         with tempfile.TemporaryDirectory(prefix="asked-", dir=self._directory) as place:
-            said = await self._go(["list", "-m", f"{_MODULE}@v0.0.1-{name}.{target()}"], Path(place), _ASKING)
-        if said.ok:
+            exists, said = await self._go(["list", "-m", f"{_MODULE}@v0.0.1-{name}.{target()}"], Path(place), _ASKING)
+        if exists:
             return None
-        error = self._failed(version, said.text)
+        error = self._failed(version, said)
         if isinstance(error, NoSuchToolchain):
             return str(error)
         _log.warning("it is not known whether a toolchain exists", version=name, reason=str(error))
@@ -176,13 +176,13 @@ class Toolchains:
             )
         return GoError(f"{version.toolchain} cannot be downloaded: {last}")
 
-    async def _go(self, arguments: list[str], modules: Path, seconds: float, *, toolchain: str = "local") -> _Said:
-        """Run go in an empty directory, with the network and without a program on PATH."""
+    async def _go(self, arguments: list[str], modules: Path, seconds: float, *, toolchain: str = "local") -> tuple[bool, str]:
+        """Run go in an empty directory, with the network and without a program on PATH. Return its success and its output."""
         if self._pinned is not None:
             try:
                 await self._pinned.ensure()
             except GoError as error:
-                return _Said(ok=False, text=str(error))
+                return False, str(error)
         with tempfile.TemporaryDirectory(prefix="go-", dir=self._directory) as place:
             empty = Path(place) / "empty"
             empty.mkdir()
@@ -202,10 +202,10 @@ class Toolchains:
                     command, cwd=empty, env=environment, timeout=seconds, limits=_LIMITS, on_stdout=output.extend
                 )
             except ScanError as error:
-                return _Said(ok=False, text=str(error))
+                return False, str(error)
         text = output.decode(errors="replace") if finished.ok else f"{finished.output_tail}\ngo {finished.how()}"
         secrets = self._downloads.secrets()
-        return _Said(ok=finished.ok, text=redact(text, secrets) if secrets else text)
+        return finished.ok, redact(text, secrets) if secrets else text
 
     async def _make_room(self) -> None:
         """Remove old temporary folders, and beyond the bounds the toolchains that were used longest ago and are not in use."""
@@ -219,14 +219,6 @@ class Toolchains:
             if await self._kept.forget(item.name):
                 count, size = count - 1, size - (item.size or 0)
                 _log.info("toolchain removed", version=item.name)
-
-
-@attrs.frozen
-class _Said:
-    """Whether a go command succeeded, and its output."""
-
-    ok: bool
-    text: str
 
 
 def _settle(directory: Path, name: str, reported: list[str]) -> str:

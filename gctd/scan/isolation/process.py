@@ -42,25 +42,17 @@ _AFTERWARDS = 1.0
 class Limits:
     """Limits of a program; None: no limit.
 
-    `file_size`, `address_space` (bytes) and `cpu` (seconds) hold for each process (setrlimit(2)). `memory` (resident bytes) and
-    `processes` (threads count too) hold for the whole tree, which is checked once a second. `free_space` is the least free space
-    of the disk in bytes. A tree beyond a limit is ended. `output` is the part of the output that is handed on, `tail` the part of
-    its end that is kept, in bytes.
+    `file_size` (bytes) holds for each process (setrlimit(2)). `memory` (resident bytes) and `processes` (threads count too) hold
+    for the whole tree, which is checked once a second. `free_space` is the least free space of the disk in bytes. A tree beyond
+    a limit is ended. `output` is the part of the output that is handed on, `tail` the part of its end that is kept, in bytes.
     """
 
-    file_size: int | None = 4096 * MIB
-    address_space: int | None = None
-    cpu: int | None = None
+    file_size: int = 4096 * MIB
     memory: int | None = None
     processes: int | None = 4096
     free_space: int | None = 256 * MIB
     output: int = 64 * MIB
     tail: int = MIB // 16
-
-    def rlimits(self) -> dict[str, int]:
-        """Return the limits by their names in setrlimit(2)."""
-        wanted = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": self.file_size, "RLIMIT_AS": self.address_space, "RLIMIT_CPU": self.cpu}
-        return {name: limit for name, limit in wanted.items() if limit is not None}
 
 
 @attrs.frozen(kw_only=True)
@@ -117,7 +109,6 @@ async def run(
     on_output: OnOutput | None = None,
     on_stdout: OnOutput | None = None,
     limits: Limits = Limits(),
-    stop: asyncio.Event | None = None,
     grace: float = 2.0,
     inputs: Mapping[int, bytes] | None = None,
     files: FileRules | None = None,
@@ -132,9 +123,9 @@ async def run(
     `on_output` receives the output as it arrives, up to `limits.output` bytes. With `on_stdout`, standard output goes there
     instead, and does not count for `output_tail`. An exception from either ends the program and is raised here.
 
-    The program is ended after `timeout` seconds, or when `stop` is set: SIGTERM to its group, and after `grace` more seconds
-    SIGKILL to all its processes, in its session or not. Cancelling does the same before CancelledError leaves. When the program
-    ends by itself, its remaining processes are killed. Raises ProcessError if it cannot be started.
+    The program is ended after `timeout` seconds: SIGTERM to its group, and after `grace` more seconds SIGKILL to all its
+    processes, in its session or not. Cancelling does the same before CancelledError leaves. When the program ends by itself, its
+    remaining processes are killed. Raises ProcessError if it cannot be started.
     """
     mark = secrets.token_hex(16)
     request: RunRequest = {
@@ -143,7 +134,7 @@ async def run(
         "cwd": str(absolute(cwd)),
         "timeout": timeout,
         "grace": grace,
-        "rlimits": limits.rlimits(),
+        "rlimits": {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": limits.file_size},
         "memory": limits.memory,
         "processes": limits.processes,
         "free_space": limits.free_space,
@@ -158,7 +149,6 @@ async def run(
             raise ProcessError(f"cannot make a control group for {argv[0]}: {error}") from error
     program = _Program(request, Output(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")
-    forwarding = asyncio.create_task(program.stop_with(stop)) if stop is not None else None
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
@@ -170,8 +160,6 @@ async def run(
             _log.warning("cancelled program ended with an error", program=argv[0], error=str(running.exception()))
         raise
     finally:
-        if forwarding is not None:
-            forwarding.cancel()
         if request["group"]:
             await asyncio.to_thread(_remove_group, request["group"])
 
@@ -183,11 +171,6 @@ class _Program:
         self._request = request
         self._output = output
         self.stopping = asyncio.Event()
-
-    async def stop_with(self, event: asyncio.Event) -> None:
-        """Stop when an event is set."""
-        await event.wait()
-        self.stopping.set()
 
     async def run(self) -> Finished:
         """Run it to its end."""

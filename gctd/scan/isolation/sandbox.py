@@ -211,7 +211,7 @@ async def _tried(wanted: Wanted, directory: Path) -> Sandbox:
     if wanted == "require":
         raise NoSandbox(f"a sandbox is required, and this host has none ({reason})")
     files = Sandbox(kind="landlock", reason=reason)
-    problem = await _problem_of_files(files, directory)
+    problem = await _problem(files, directory)
     return files if problem is None else Sandbox(kind="none", reason=f"{reason}; landlock: {problem}")
 
 
@@ -241,44 +241,32 @@ def candidates() -> Iterable[Sandbox]:
 
 
 async def _problem(sandbox: Sandbox, directory: Path) -> str | None:
-    """Return the problem of a sandbox, or None."""
-    if sys.platform != "linux":
+    """Return the problem of a sandbox, as a probe in it prints it, or None."""
+    if sandbox.has_mounts and sys.platform != "linux":
         return "this is not Linux"
-    with tempfile.TemporaryDirectory(prefix="sandbox-", dir=absolute(directory)) as place:
-        inside, outside = tempfile.mkdtemp(dir=place), tempfile.mkdtemp(dir=place)
-        view = View(cwd=Path(inside), scratch=Path(place), readable=python_files(), writable=[Path(inside)])
-        return await _found_by(probes.OF_MOUNTS, [inside, outside], sandbox, view)
-
-
-async def _problem_of_files(sandbox: Sandbox, directory: Path) -> str | None:
-    """Return the problem of a sandbox by Landlock, or None."""
-    if not landlock.restricts_files():
+    if not sandbox.has_mounts and not landlock.restricts_files():
         return f"the kernel has version {landlock.version()} of it, and files need version {landlock.FILES_SINCE} (Linux 6.2)"
     with tempfile.TemporaryDirectory(prefix="sandbox-", dir=absolute(directory)) as place:
         inside, outside = tempfile.mkdtemp(dir=place), tempfile.mkdtemp(dir=place)
         (secret := Path(outside, "secret")).write_text("secret", encoding="utf-8")
+        probe = [probes.OF_MOUNTS, inside, outside] if sandbox.has_mounts else [probes.OF_FILES, inside, outside, str(secret)]
         view = View(cwd=Path(inside), scratch=Path(place), readable=python_files(), writable=[Path(inside)])
-        return await _found_by(probes.OF_FILES, [inside, outside, str(secret)], sandbox, view)
-
-
-async def _found_by(probe: str, places: Sequence[str], sandbox: Sandbox, view: View) -> str | None:
-    """Run a probe, and return the problem that it prints, or None. Its first place is the one that it can write to."""
-    try:
-        done = await run(
-            sandbox.around([sys.executable, "-I", "-S", "-c", probe, *places], view),
-            cwd=view.cwd,
-            env={"PATH": os.defpath},
-            timeout=_SECONDS,
-            limits=_LIMITS,
-            inputs=sandbox.inputs,
-            files=sandbox.files(view),
-        )
-    except ProcessError as error:
-        return str(error)
-    said = done.output_tail.strip().rpartition("\n")[2]
-    if done.ok and said == "good" and os.listdir(places[0]):  # noqa: PTH208 - of a local directory, once
-        return None
-    return said if done.ok else f"it {done.how()}: {said}"
+        try:
+            done = await run(
+                sandbox.around([sys.executable, "-I", "-S", "-c", *probe], view),
+                cwd=view.cwd,
+                env={"PATH": os.defpath},
+                timeout=_SECONDS,
+                limits=_LIMITS,
+                inputs=sandbox.inputs,
+                files=sandbox.files(view),
+            )
+        except ProcessError as error:
+            return str(error)
+        said = done.output_tail.strip().rpartition("\n")[2]
+        if done.ok and said == "good" and os.listdir(inside):  # noqa: PTH208 - of a local directory, once
+            return None
+        return said if done.ok else f"it {done.how()}: {said}"
 
 
 def _system() -> list[str]:

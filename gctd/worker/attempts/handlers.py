@@ -22,19 +22,21 @@ from eventlog.support import spans
 from eventlog.support.trace import Trace
 from gctd.control.jobs import JobKind, asked_by
 from gctd.domain.errors import NotFound, Refused
+from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import BlockTask
 from gctd.domain.task.events import Progress
+from gctd.domain.task.state import Task
 from gctd.worker.attempts.attempt import AttemptOver, attempt
 from gctd.worker.attempts.attempt_log import AttemptLogs, Recording
-from gctd.worker.attempts.job_flow import Attempted, JobFlow, discovery, scan
+from gctd.worker.attempts.job_flow import JobFlow, discovery, scan
 from gctd.worker.attempts.reports import now, report
 from gctd.worker.attempts.tracing import logged, traced
 from gctd.worker.work import OnStage, Work, WorkFailed
 
 _log = structlog.get_logger(__name__)
 _Logger = structlog.stdlib.BoundLogger
-S = TypeVar("S", bound=Attempted)
+S = TypeVar("S", Repo, Task)
 R = TypeVar("R")
 
 
@@ -56,19 +58,11 @@ LATE = 5.0
 """Seconds of retries to record the place of the log after an attempt was ended from outside."""
 
 
-@attrs.frozen(kw_only=True)
-class Retry:
-    """The delay of the next attempt after a failed one: `delay` seconds after the first, twice that after the second."""
-
-    delay: float = 10.0
-
-    def after(self, failed: int) -> float:
-        """Seconds from the failure of that attempt to the next."""
-        return float(self.delay * 2 ** (failed - 1))
-
-
 class Handlers:
-    """Handles jobs under one worker's id and session."""
+    """Handles jobs under one worker's id and session.
+
+    The next attempt is due `retry_delay` seconds after the first one failed, twice that after the second.
+    """
 
     def __init__(
         self,
@@ -79,14 +73,14 @@ class Handlers:
         commands: Commands,
         work: Work,
         logs: AttemptLogs,
-        retry: Retry,
+        retry_delay: float,
     ) -> None:
         self._worker = worker
         self._capabilities = work.equipment.capabilities
         self._log = log
         self._logs = logs
         self._commands = commands
-        self._retry = retry
+        self._retry_delay = retry_delay
         self._actor = f"worker:{worker}"
         self._discover = discovery(work, worker, session)
         self._scan = scan(work, worker, session)
@@ -175,7 +169,7 @@ class Handlers:
         flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
         stages = spans.Stages(Trace.parse(running.context.traceparent) if spans.recording() else None)
-        delay = self._retry.after(state.attempt)
+        delay = float(self._retry_delay * 2 ** (state.attempt - 1))
         try:
             result = await attempt(
                 self._log,
@@ -207,9 +201,7 @@ class Handlers:
         finally:
             stages.end()
 
-    async def _finish(
-        self, running: _RunningAttempt[S, R], command: Callable[[], Any], log: structlog.stdlib.BoundLogger
-    ) -> None:
+    async def _finish(self, running: _RunningAttempt[S, R], command: Callable[[], Any], log: _Logger) -> None:
         try:
             await self._report(running, command)
         except EventLogError as error:
@@ -283,7 +275,7 @@ class Handlers:
         else:
             await self._release(job, last.state)
 
-    async def _release(self, job: Job, state: Attempted) -> None:
+    async def _release(self, job: Job, state: Repo | Task) -> None:
         if state.lease is None and state.retry_at is not None:
             await job.nak(max(0.0, (state.retry_at - now()).total_seconds()))
         else:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
 from eventlog import Decider
 from gctd.domain.analysis import Analysis
-from gctd.domain.lease import Lease
 from gctd.domain.repo import REPO
 from gctd.domain.repo.commands import FailDiscovery, FinishDiscovery, StartDiscovery
 from gctd.domain.repo.state import Repo
@@ -22,23 +21,7 @@ from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.reports import now
 from gctd.worker.work import Discovered, OnStage, Work
 
-
-class Attempted(Protocol):
-    """Common properties of repositories and tasks."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def lease(self) -> Lease | None: ...
-    @property
-    def retry_at(self) -> datetime | None: ...
-    @property
-    def reason(self) -> str: ...
-
-
-S = TypeVar("S", bound=Attempted)
+S = TypeVar("S", Repo, Task)
 R = TypeVar("R")
 
 

@@ -8,7 +8,7 @@ import attrs
 
 from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Measurement, PackageProblem
+from gctd.domain.analysis import Blob, Measurement, PackageProblem
 from gctd.domain.repo.project import Project
 from gctd.engines.measurement import PackageFacts, TestFacts, decode_facts
 from gctd.engines.report import Report
@@ -53,27 +53,22 @@ def measured_now(run: GoTestRun, sandbox: str) -> MeasuredRun:
 
 async def measured_before(measurement: Measurement, blobs: Blobs) -> MeasuredRun:
     """The run of an earlier task. Raises WorkFailed if its profile is gone."""
-    stored, body = measurement.profile, None
-    if stored is not None:
+
+    async def body_of(stored: Blob | None, gone: str) -> bytes | None:
         try:
-            body = await blobs.get(stored.digest)
+            return None if stored is None else await blobs.get(stored.digest)
         except BlobMissing as missing:
-            reason = f"the coverage profile of {measurement.task} is gone: {missing}; analyse that commit again"
-            raise WorkFailed(reason, permanent=True) from missing
-    tests = None
-    if measurement.tests is not None:
-        try:
-            tests = decode_facts(await blobs.get(measurement.tests.digest))
-        except BlobMissing as missing:
-            reason = f"the test results of {measurement.task} are gone: {missing}; analyse that commit again"
-            raise WorkFailed(reason, permanent=True) from missing
+            raise WorkFailed(f"{gone}: {missing}; analyse that commit again", permanent=True) from missing
+
+    profile = await body_of(measurement.profile, f"the coverage profile of {measurement.task} is gone")
+    facts = await body_of(measurement.tests, f"the test results of {measurement.task} are gone")
     return MeasuredRun(
-        profile=body,
+        profile=profile,
         go_version=measurement.go_version,
         flags=tuple(flag for flag in measurement.flags if not flag.startswith("--")),  # flags of `go`, not of the scoring
         uncovered=measurement.uncovered,
         sandbox=measurement.sandbox,
-        tests=tests,
+        tests=None if facts is None else decode_facts(facts),
     )
 
 

@@ -32,9 +32,5 @@ def open_hosts(settings: Settings, git: GitSettings) -> Hosts:
 
 async def metadata_of(hosts: Hosts, url: RepoUrl, root: Path) -> Metadata:
     """Return the known facts about a repository. `root` is a checkout of it in which no program has run yet."""
-    files = await asyncio.to_thread(_from_files, root)
+    files = await asyncio.to_thread(lambda: Facts(language=language_of(root), license=license_of(root)))
     return (await hosts.facts(url)).or_else(files).metadata()
-
-
-def _from_files(root: Path) -> Facts:
-    return Facts(language=language_of(root), license=license_of(root))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from eventlog.broker.blobs import Blobs
 from gctd.scan.cache.directory import CacheLimits
 from gctd.scan.errors import NoGo
@@ -20,8 +17,7 @@ from gctd.worker.scans.metadata import open_hosts
 from gctd.worker.scans.scanning import Scanning
 
 
-@asynccontextmanager
-async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]:
+async def open_work(settings: Settings, blobs: Blobs) -> Scanning:
     """Open the work of a worker with these settings. Remains of an earlier process in the cache are removed first.
 
     Raises NoToolchain, NoSandbox.
@@ -38,7 +34,7 @@ async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]
     await checkouts.upkeep()
     sandbox = await find_sandbox(settings.sandbox, settings.cache_directory, takes_group=True)
     toolchains = await open_toolchains(settings)
-    yield Scanning(settings, checkouts, toolchains, blobs, hosts, sandbox)
+    return Scanning(settings, checkouts, toolchains, module_downloads(settings), blobs, hosts, sandbox)
 
 
 async def open_toolchains(settings: Settings) -> Toolchains:

@@ -26,7 +26,7 @@ from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import discover, nested_modules
 from gctd.scan.go.staging import staged
-from gctd.scan.go.toolchain import GoCaches, Toolchain
+from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
 from gctd.scan.go.toolchains import Toolchains
 from gctd.scan.go.versions import GoVersion, parse_version
 from gctd.scan.hosts.asking import Hosts
@@ -34,7 +34,7 @@ from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import OnLog
 from gctd.scan.isolation.sandbox import Sandbox
 from gctd.settings import Settings
-from gctd.wiring.policy import module_downloads, repo_policy
+from gctd.wiring.policy import repo_policy
 from gctd.worker.identity import host_platform
 from gctd.worker.scans.earlier import Circumstances, Earlier
 from gctd.worker.scans.measuring import MeasuredRun, measured_before, measured_now
@@ -46,26 +46,17 @@ from gctd.worker.scans.uploaded import measured_elsewhere
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
 
 
+@attrs.frozen
 class Scanning:
     """Discovers and scans (see `gctd.worker.work.Work`)."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        checkouts: Checkouts,
-        toolchains: Toolchains,
-        blobs: Blobs,
-        hosts: Hosts,
-        sandbox: Sandbox,
-    ) -> None:
-        self._settings = settings
-        self._checkouts = checkouts
-        self._blobs = blobs
-        self._earlier = Earlier(blobs)
-        self._hosts = hosts
-        self._sandbox = sandbox
-        self._downloads = module_downloads(settings)
-        self._toolchains = toolchains
+    _settings: Settings
+    _checkouts: Checkouts
+    _toolchains: Toolchains
+    _downloads: Downloads
+    _blobs: Blobs
+    _hosts: Hosts
+    _sandbox: Sandbox
 
     @property
     def equipment(self) -> Equipment:
@@ -136,7 +127,7 @@ class Scanning:
             before = task.rescores
             version = self._toolchains.version_for(project)
             circumstances = self._circumstances(engine, self._toolchains.name(version), store_source)
-            earlier = await self._earlier.find(task, checkout.commit_sha, circumstances)
+            earlier = await Earlier(self._blobs).find(task, checkout.commit_sha, circumstances)
             if earlier is not None:
                 on_log(f"{checkout.commit_sha[:12]} was analysed in the same way by {earlier.reused_from}: no test is run")
                 await on_stage("store")
@@ -173,7 +164,7 @@ class Scanning:
                 analysis = await store_analysis(self._blobs, task, checkout, project, run, report, metadata, started)
                 analysis = attrs.evolve(analysis, sources=kept, store_source=store_source)
                 if before is None and not task.uploads:
-                    await self._earlier.keep(task, circumstances, analysis)
+                    await Earlier(self._blobs).keep(task, circumstances, analysis)
                 return analysis
 
     async def _measured(

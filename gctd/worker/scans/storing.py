@@ -39,12 +39,7 @@ async def store_analysis(
         id=analysis_id(task.repo_id, task.project),
         ref=checkout.ref,
         commit_sha=checkout.commit_sha,
-        summary=Summary(
-            average=report.summary.average,
-            combined=report.summary.combined,
-            exceeded=report.summary.exceeded,
-            total_funcs=report.summary.total_funcs,
-        ),
+        summary=Summary(**msgspec.structs.asdict(report.summary)),
         engine=report.engine,
         engine_version=report.engine_version,
         crap_version=report.crap_version,

@@ -101,18 +101,18 @@ def task(url: str, project: str, test_args: str | None) -> Task:
 async def run(url: str, project: str, cache: Path) -> dict[str, Measured]:
     """All kinds of scans, one after the other, on a cache that is empty at first."""
     settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False)
-    async with open_work(settings, MemoryBlobs()) as scanning:
-        measured = {
-            "empty cache": await scan(scanning, url, project),
-            "second scan": await scan(scanning, url, project),
-            "tests run again": await scan(scanning, url, project, "-count=1"),
-        }
-        places = Cache(cache)
-        for kind in (places.clones, places.builds):
-            for item in await kind.items():
-                if not item.name.startswith("std-"):
-                    await item.forget()
-        return measured | {"new repository": await scan(scanning, url, project)}
+    scanning = await open_work(settings, MemoryBlobs())
+    measured = {
+        "empty cache": await scan(scanning, url, project),
+        "second scan": await scan(scanning, url, project),
+        "tests run again": await scan(scanning, url, project, "-count=1"),
+    }
+    places = Cache(cache)
+    for kind in (places.clones, places.builds):
+        for item in await kind.items():
+            if not item.name.startswith("std-"):
+                await item.forget()
+    return measured | {"new repository": await scan(scanning, url, project)}
 
 
 def main() -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from gctd.domain.analysis import CommitFacts
 from gctd.engines.functions.advice import MOST_STEPS, Advice, advise, parts_of
 from gctd.engines.functions.blocks import CountedBlock, agree, blocks_between, blocks_of_file, counts_runs
+from gctd.engines.functions.explained import marks_of
 from gctd.engines.functions.history import LastChange, changes_of, found_again, last_change
 from gctd.engines.functions.keys import find_key, key_among, keys_of
-from gctd.engines.functions.marks import marks_of
 from gctd.engines.functions.sources import KeptFile, SourceDamaged, deflated, inflated
 from gctd.engines.functions.structure import branches_of, parents_of
 from gctd.engines.golang.complexity import analyse_source

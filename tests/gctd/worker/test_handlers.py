@@ -24,7 +24,7 @@ from gctd.domain.task.events import TaskCompleted
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.attempt_log import AttemptLogs
-from gctd.worker.attempts.handlers import Handlers, Retry
+from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.work import Discovered, Equipment, OnStage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -112,7 +112,7 @@ async def slow() -> Slow:
 
 def handlers(slow: Slow) -> Handlers:
     logs = AttemptLogs(transcripts=cast("Any", None), blobs=MemoryBlobs())
-    return Handlers(worker="w", session="s", log=slow.log, commands=slow.commands, work=AtOnce(), logs=logs, retry=Retry())
+    return Handlers(worker="w", session="s", log=slow.log, commands=slow.commands, work=AtOnce(), logs=logs, retry_delay=10)
 
 
 async def test_the_next_job_is_worked_on_while_the_last_result_is_being_stored(slow: Slow) -> None:

@@ -14,7 +14,7 @@ from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
-from gctd.worker.taking import next_job
+from gctd.worker.process import next_job
 from tests.support.pace import within
 from tests.support.waiting import wait_until
 

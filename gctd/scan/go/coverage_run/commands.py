@@ -1,8 +1,7 @@
-"""Commands of go in the sandbox, and the log of a run."""
+"""Commands of go in the sandbox, and their log."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import attrs
@@ -14,24 +13,16 @@ from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.output import Lines, OnLog
 from gctd.scan.isolation.process import MIB, Finished, run
 
-_LOG = 64 * 1024
 _OUTPUT = 4096 * MIB
 
 
+@attrs.frozen
 class GoCommands:
-    """Commands of go in the sandbox, with the rights of a step. Their lines go to `on_log`, without the operator's secrets."""
+    """Commands of go in the sandbox, with the rights of a step. Their lines go to `log`, without the operator's secrets."""
 
-    def __init__(self, toolchain: Toolchain, plan: Plan, on_log: OnLog) -> None:
-        self._toolchain = toolchain
-        self._plan = plan
-        self._on_log = on_log
-        self._tail: deque[str] = deque()
-        self._tail_size = 0
-
-    @property
-    def tail(self) -> str:
-        """The end of the log."""
-        return "\n".join(self._tail)
+    _toolchain: Toolchain
+    _plan: Plan
+    log: OnLog
 
     async def run(
         self,
@@ -64,11 +55,3 @@ class GoCommands:
         """The text without the operator's secrets."""
         secrets = self._plan.downloads.secrets()
         return redact(text, secrets) if secrets else text
-
-    def log(self, line: str) -> None:
-        """Write a line."""
-        self._tail.append(line[:_LOG])
-        self._tail_size += len(self._tail[-1]) + 1
-        while self._tail_size > _LOG:
-            self._tail_size -= len(self._tail.popleft()) + 1
-        self._on_log(line)

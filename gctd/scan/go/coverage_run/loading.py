@@ -53,18 +53,17 @@ class PackageListing:
         return self.finished.ok and not self.packages and not self.not_downloaded
 
 
-async def load(
-    commands: GoCommands, rights: Rights, seconds: float, test_args: Sequence[str], *, workspace: bool
-) -> PackageListing:
+async def load(commands: GoCommands, rights: Rights, seconds: float) -> PackageListing:
     """Load the packages and the dependencies of their tests. Loading downloads them.
 
-    The platform has the tags of `test_args`. A broken package is not an error at this stage.
+    A broken package is not an error at this stage. Raises NeedsNewerGo if go names the version that the module, a dependency or
+    the workspace needs.
     """
     output = bytearray()
     finished = await commands.run(
         ["list", "-e", "-deps", "-test", "-f", _LIST, "./...", _EVERYWHERE],
         seconds,
-        rights.modules(workspace=workspace),
+        rights.modules(),
         on_stdout=output.extend,
     )
     finished = attrs.evolve(finished, output_tail=commands.redacted(finished.output_tail))
@@ -75,9 +74,13 @@ async def load(
     failures = [error for error in errors if _DOWNLOAD.search(error)]
     for failure in failures:
         commands.log(failure)
-    platform = next((_platform(row[_FIELDS:], test_args) for row in rows if len(row) > _FIELDS), None)
+    platform = next((_platform(row[_FIELDS:], rights.plan.test_args) for row in rows if len(row) > _FIELDS), None)
     if finished.ok and platform is None:
         commands.log("go does not report its platform: the files of other platforms stay unknown")
+    newer = _NEWER_GO.search(finished.output_tail) if not finished.ok else None
+    if newer is not None and newer["version"]:
+        reason = f"the module needs a newer Go than the worker has: {last_words(finished)}"
+        raise NeedsNewerGo(reason, newer["version"])
     return PackageListing(
         finished=finished,
         packages=tuple(sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test"))),
@@ -95,14 +98,6 @@ def _platform(found: Sequence[str], test_args: Sequence[str]) -> Platform:
     return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(built_with.split()))
 
 
-def require_go(loaded: PackageListing) -> None:
-    """Raise NeedsNewerGo if go names the version that the module, a dependency or the workspace needs."""
-    found = _NEWER_GO.search(loaded.finished.output_tail) if not loaded.finished.ok else None
-    if found is not None and found["version"]:
-        reason = f"the module needs a newer Go than the worker has: {last_words(loaded.finished)}"
-        raise NeedsNewerGo(reason, found["version"])
-
-
 def not_loaded(loaded: PackageListing) -> GoError:
     """Return the error of a module that cannot be loaded."""
     said = last_words(loaded.finished)
@@ -117,7 +112,7 @@ def not_loaded(loaded: PackageListing) -> GoError:
     return GoError(f"the module cannot be loaded: {said}", permanent=True)
 
 
-def last_words(finished: Finished, count: int = 3) -> str:
+def last_words(finished: Finished) -> str:
     """Return the last lines that go wrote, without those about downloads."""
     lines = [line.strip() for line in finished.output_tail.splitlines() if line.strip() and "go: downloading " not in line]
-    return "; ".join(lines[-count:])[-REASON:] or f"go {finished.how()}"
+    return "; ".join(lines[-3:])[-REASON:] or f"go {finished.how()}"

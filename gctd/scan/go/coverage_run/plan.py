@@ -24,18 +24,14 @@ class GoTestRun:
     """A run of `go test`.
 
     `profile` is the text of the coverage profile, None if there is none. The numbers depend on `flags`. `workspace`: with the
-    go.work of the repository. `ended_early` is the reason if the run was ended. `log_tail` is the end of its log. `platform` is
-    the target of the build, None if go did not report it.
+    go.work of the repository. `platform` is the target of the build, None if go did not report it.
     """
 
     profile: bytes | None
     packages: tuple[PackageResult, ...]
     go_version: str
     flags: tuple[str, ...]
-    exit_code: int | None
-    log_tail: str
     workspace: bool
-    ended_early: str = ""
     platform: Platform | None = None
 
     @property

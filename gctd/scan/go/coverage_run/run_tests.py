@@ -27,7 +27,7 @@ from gctd.scan.go.coverage_run import building
 from gctd.scan.go.coverage_run.built import is_recent, mark, may_be_indexed
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
-from gctd.scan.go.coverage_run.loading import PackageListing, last_words, load, not_loaded, require_go
+from gctd.scan.go.coverage_run.loading import PackageListing, last_words, load, not_loaded
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, no_progress
 from gctd.scan.go.coverage_run.steps import Rights
@@ -67,38 +67,29 @@ class _Running:
         self._plan = plan
         self._on_stage = on_stage
         self._commands = GoCommands(toolchain, plan, on_log)
-        confined = plan.sandbox.kind != "none"
         self._rights = Rights(
             toolchain=toolchain,
-            source=plan.source,
-            module_dir=plan.module_dir,
+            plan=plan,
             place=Path(tempfile.mkdtemp(prefix="run-", dir=plan.job)),
-            caches=plan.caches,
-            flags=plan.go_flags,
-            cgo=plan.cgo,
-            downloads=plan.downloads,
-            confined=confined,
-            index=confined and bool(plan.commit) and may_be_indexed(plan.module_dir / "go.mod"),
-            mounts=plan.sandbox.has_mounts,
-            test_network=plan.test_network,
+            index=plan.sandbox.kind != "none" and bool(plan.commit) and may_be_indexed(plan.module_dir / "go.mod"),
         )
 
     async def run(self) -> GoTestRun:
         plan = self._plan
         await self._on_stage("modules")
         await self._rights.prepare()
-        workspace = plan.workspace
-        loaded = await load(self._commands, self._rights, plan.timeout, plan.test_args, workspace=workspace)
+        loaded = await load(self._commands, self._rights, plan.timeout)
         spent = loaded.finished.duration
-        require_go(loaded)
-        if workspace and not loaded.usable and not loaded.finished.timed_out:
+        if plan.workspace and not loaded.usable and not loaded.finished.timed_out:
             self._commands.log(f"the workspace cannot be loaded ({last_words(loaded.finished)}); without it:")
-            workspace = False
-            loaded = await load(self._commands, self._rights, plan.timeout - spent, plan.test_args, workspace=workspace)
+            plan = self._plan = attrs.evolve(plan, workspace=False)
+            self._rights = attrs.evolve(self._rights, plan=plan)
+            loaded = await load(self._commands, self._rights, plan.timeout - spent)
             spent += loaded.finished.duration
-            require_go(loaded)
         if loaded.nothing_to_build:
-            return attrs.evolve(self._untested(workspace=workspace), platform=loaded.platform)
+            # The functions can be scored, but no test of this platform reaches them.
+            self._commands.log("no package is built on this platform: there is nothing to test")
+            return self._result(loaded, None, (), plan.go_flags)
         if not loaded.usable:
             raise not_loaded(loaded)
         await self._on_stage("test")
@@ -109,41 +100,38 @@ class _Running:
             ):
                 await plan.restore(loaded.standard, plan.timeout - spent)
             spent += time.monotonic() - began
-        return attrs.evolve(await self._test(loaded, plan.timeout - spent, workspace=workspace), platform=loaded.platform)
+        return await self._test(loaded, plan.timeout - spent)
 
-    def _untested(self, *, workspace: bool) -> GoTestRun:
-        """Return a run without coverage: the functions can be scored, but no test of this platform reaches them."""
-        self._commands.log("no package is built on this platform: there is nothing to test")
+    def _result(
+        self, loaded: PackageListing, profile: bytes | None, packages: tuple[PackageResult, ...], flags: tuple[str, ...]
+    ) -> GoTestRun:
         return GoTestRun(
-            profile=None,
-            packages=(),
+            profile=profile,
+            packages=packages,
             go_version=self._toolchain.version,
-            flags=self._plan.go_flags,
-            exit_code=0,
-            log_tail=self._commands.tail,
-            workspace=workspace,
-            ended_early="",
+            flags=flags,
+            workspace=self._plan.workspace,
+            platform=loaded.platform,
         )
 
-    async def _test(self, loaded: PackageListing, seconds: float, *, workspace: bool) -> GoTestRun:
+    async def _test(self, loaded: PackageListing, seconds: float) -> GoTestRun:
         plan = self._plan
         seconds -= min(_SPARE, seconds / 10)
         began, broken, patterns = time.monotonic(), tuple[PackageResult, ...](), ["./..."]
         listed = loaded.packages
         if covers_others((*plan.go_flags, *plan.test_args)):
-            broken = await self._not_built(seconds, workspace=workspace)
+            broken = await self._not_built(seconds)
             listed = tuple(path for path in listed if path not in {one.path for one in broken})
             patterns = list(listed) if broken else patterns
         if not listed:
             raise _not_built(loaded, broken, loaded.finished)
-        built = await self._build(listed, patterns, seconds - (time.monotonic() - began), workspace=workspace)
+        built = await self._build(listed, patterns, seconds - (time.monotonic() - began))
         seconds -= time.monotonic() - began
         flags, limit = _split_timeout(plan.test_args, seconds - min(_MARGIN, seconds / 10))
         count = PackageCount(listed)
         following = Following(count, "tested", self._commands.log, self._on_progress)
         events = GoTestEvents(listed, following.spoke, count)
         with new_file(self._rights.profile) as profile:
-            step = self._rights.test(workspace=workspace)
             arguments = [
                 *self._rights.test_flags,
                 "-json",
@@ -154,7 +142,7 @@ class _Running:
                 *patterns,
             ]
             async with during(following.run()):
-                finished = await self._commands.run(["test", *arguments], seconds, step, on_stdout=events.feed)
+                finished = await self._commands.run(["test", *arguments], seconds, self._rights.test(), on_stdout=events.feed)
             written = await asyncio.to_thread(_checked, profile)
         self._require_build(events, built)
         ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
@@ -163,22 +151,13 @@ class _Running:
             raise _not_built(loaded, packages, finished)
         if ended_early and not any(package.tested for package in packages):
             raise GoError(f"{ended_early}, before a package was tested to its end")
-        return GoTestRun(
-            profile=written,
-            packages=packages,
-            go_version=self._toolchain.version,
-            flags=(*plan.go_flags, "-vet=off", *flags),
-            exit_code=finished.exit_code,
-            log_tail=self._commands.tail,
-            workspace=workspace,
-            ended_early=ended_early,
-        )
+        return self._result(loaded, written, packages, (*plan.go_flags, "-vet=off", *flags))
 
-    async def _not_built(self, seconds: float, *, workspace: bool) -> tuple[PackageResult, ...]:
+    async def _not_built(self, seconds: float) -> tuple[PackageResult, ...]:
         """The packages whose tests do not build; none if go cannot list them."""
         output = bytearray()
         arguments = [*building.ARGUMENTS, *building.flags_of_build(self._plan.test_args), "./..."]
-        finished = await self._commands.run(arguments, seconds, self._rights.build(workspace=workspace), on_stdout=output.extend)
+        finished = await self._commands.run(arguments, seconds, self._rights.build(), on_stdout=output.extend)
         if finished.ended_by != "exit":
             raise GoError(f"the packages could not be built: go list {finished.how()}")
         if not finished.ok:
@@ -189,7 +168,7 @@ class _Running:
             self._commands.log(f"{one.path} does not build and is not tested: {one.reason}")
         return found
 
-    async def _build(self, packages: Sequence[str], patterns: Sequence[str], seconds: float, *, workspace: bool) -> Path | None:
+    async def _build(self, packages: Sequence[str], patterns: Sequence[str], seconds: float) -> Path | None:
         """Compile all that the tests need into the build cache, which the tests cannot write. Return the file that marks this.
 
         A package that does not build is an error of the test run, which says more about it.
@@ -198,15 +177,14 @@ class _Running:
             return None
         flags = [flag for flag in self._plan.test_args if flag.partition("=")[0] not in _OF_THE_RUN]
         arguments = ["test", "-exec=true", "-vet=off", *flags, "-coverprofile=/dev/null", *patterns]
-        built = self._built(arguments, workspace=workspace)
+        built = self._built(arguments)
         if built is not None and is_recent(built):
             return built
         count = PackageCount(packages)
         lines = Lines(count.line)
         self._commands.log(f"building the tests of {len(packages)} packages")
         async with during(Following(count, "built", self._commands.log, no_progress).run()):
-            step = self._rights.build(workspace=workspace)
-            finished = await self._commands.run(arguments, seconds, step, on_stdout=lines.feed, logged=False)
+            finished = await self._commands.run(arguments, seconds, self._rights.build(), on_stdout=lines.feed, logged=False)
         if finished.ended_by != "exit":
             raise GoError(f"the tests could not be built: go test {finished.how()}")
         if built is not None and finished.ok:
@@ -220,14 +198,14 @@ class _Running:
             built.unlink(missing_ok=True)
             raise GoError(f"the build cache is not complete ({problem}); the next attempt builds the packages")
 
-    def _built(self, arguments: Sequence[str], *, workspace: bool) -> Path | None:
+    def _built(self, arguments: Sequence[str]) -> Path | None:
         """Return the file that marks this as built; None if the commit is unknown."""
         plan = self._plan
         if not plan.commit:
             return None
         toolchain = (self._toolchain.go, self._toolchain.version)
         place = (plan.commit, plan.source, plan.project, self._rights.index)
-        key = "\0".join(map(str, (*place, *toolchain, workspace, plan.cgo, *plan.go_flags, "", *arguments)))
+        key = "\0".join(map(str, (*place, *toolchain, plan.workspace, plan.cgo, *plan.go_flags, "", *arguments)))
         return plan.caches.built / sha256(key.encode()).hexdigest()
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import attrs
 
 from gctd.scan.errors import GoError
-from gctd.scan.go.toolchain import TRUST, Downloads, GoCaches, GoPlaces, Toolchain, go_environment
+from gctd.scan.go.coverage_run.plan import Plan
+from gctd.scan.go.toolchain import TRUST, Downloads, GoPlaces, Toolchain, go_environment
 from gctd.scan.isolation.process import run
 from gctd.scan.isolation.sandbox import View
 
@@ -34,56 +35,46 @@ class Rights:
 
     In a sandbox with mounts all steps see a copy of the checkout at the place of the checkout, so that paths, and with them the
     keys of the build cache, are the same. Otherwise they see the checkout. `place` is an empty folder of this run, in the job's
-    folder. `confined`: a sandbox is in use, `mounts`: it has mounts and a private network. `index`: the tests are loaded with the
-    index of packages of the build step. `flags` are the flags of every go command.
+    folder. `index`: the tests are loaded with the index of packages of the build step.
     """
 
     toolchain: Toolchain
-    source: Path
-    module_dir: Path
+    plan: Plan
     place: Path
-    caches: GoCaches
-    flags: tuple[str, ...]
-    cgo: bool | None
-    downloads: Downloads
-    confined: bool
     index: bool
-    mounts: bool
-    test_network: bool
 
     async def prepare(self) -> None:
         """Make the directories and the copy of the checkout. Raises GoError."""
         for name in ("modules", "build", "test"):
             self._own(name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clones.mkdir(exist_ok=True)
-        self.caches.version_control.mkdir(parents=True, exist_ok=True)
-        if not self.mounts:
+        self.plan.caches.version_control.mkdir(parents=True, exist_ok=True)
+        if not self.plan.sandbox.has_mounts:
             return
         self._copy.mkdir(mode=0o700)
-        command = ["cp", "-a", "--reflink=auto", "--", f"{self.source}/.", str(self._copy)]
+        command = ["cp", "-a", "--reflink=auto", "--", f"{self.plan.source}/.", str(self._copy)]
         copied = await run(command, cwd=self.place, env=_ENVIRONMENT, timeout=_COPYING)
         if not copied.ok:
             raise GoError(f"the checkout cannot be copied: cp {copied.how()}: {copied.output_tail.strip()[-300:]}")
 
-    def modules(self, *, workspace: bool) -> Step:
+    def modules(self) -> Step:
         """Downloading: the network, the credentials, the module cache; clones of modules are thrown away with the job."""
-        environment = self._environment("modules", self.caches.index, workspace=workspace, downloads=self.downloads)
+        caches = self.plan.caches
+        environment = self._environment("modules", caches.index, downloads=self.plan.downloads)
         view = self._view(
             environment,
-            writable=[self._own("modules"), self.caches.modules, self.caches.index],
-            writable_as={**self._tree, self.caches.version_control: self._clones},
+            writable=[self._own("modules"), caches.modules, caches.index],
+            writable_as={**self._tree, caches.version_control: self._clones},
             network=True,
         )
         return Step(environment=environment, view=view, credentials=True)
 
-    def build(self, *, workspace: bool) -> Step:
+    def build(self) -> Step:
         """Compiling: the build cache and nothing else can be written."""
-        environment = self._environment("build", self.caches.build, workspace=workspace)
+        caches = self.plan.caches
+        environment = self._environment("build", caches.build)
         view = self._view(
-            environment,
-            readable=[self.caches.modules],
-            readable_as=self._tree,
-            writable=[self._own("build"), self.caches.build],
+            environment, readable=[caches.modules], readable_as=self._tree, writable=[self._own("build"), caches.build]
         )
         return Step(environment=environment, view=view)
 
@@ -97,15 +88,16 @@ class Rights:
         """Flags of go test in the step of the tests: tests that run go have no index."""
         return [f"-exec=env {name}={value}" for name, value in _NO_INDEX.items()] if self.index else []
 
-    def test(self, *, workspace: bool) -> Step:
+    def test(self) -> Step:
         """Testing: no cache and no file of another step can be written."""
-        network = self.test_network or not self.mounts
-        environment = self._environment("test", self.caches.build, workspace=workspace, network=network)
-        if self.confined and not self.index:
+        caches, sandbox = self.plan.caches, self.plan.sandbox
+        network = self.plan.test_network or not sandbox.has_mounts
+        environment = self._environment("test", caches.build, network=network)
+        if sandbox.kind != "none" and not self.index:
             environment = {**environment, **_NO_INDEX}
         view = self._view(
             environment,
-            readable=[self.caches.modules, self.caches.build],
+            readable=[caches.modules, caches.build],
             writable=[self._own("test"), self.profile],
             writable_as=self._tree,
             network=network,
@@ -122,22 +114,22 @@ class Rights:
 
     @property
     def _tree(self) -> Mapping[Path, Path]:
-        return {self.source: self._copy if self.mounts else self.source}
+        return {self.plan.source: self._copy if self.plan.sandbox.has_mounts else self.plan.source}
 
     def _own(self, step: str) -> Path:
         return self.place / step
 
     def _environment(
-        self, step: str, build: Path, *, workspace: bool, downloads: Downloads | None = None, network: bool = False
+        self, step: str, build: Path, *, downloads: Downloads | None = None, network: bool = False
     ) -> Mapping[str, str]:
         return go_environment(
             self.toolchain,
-            GoPlaces(own=self._own(step), build=build, modules=self.caches.modules),
-            flags=self.flags,
-            workspace=workspace,
+            GoPlaces(own=self._own(step), build=build, modules=self.plan.caches.modules),
+            flags=self.plan.go_flags,
+            workspace=self.plan.workspace,
             downloads=downloads,
             network=network or downloads is not None,
-            cgo=self.cgo,
+            cgo=self.plan.cgo,
         )
 
     def _view(
@@ -153,7 +145,7 @@ class Rights:
         named = [environment[name] for name in (*TRUST, "NETRC") if name in environment]
         proxies = re.findall(r"file://([^,|]+)", environment.get("GOPROXY", ""))
         return View(
-            cwd=self.module_dir,
+            cwd=self.plan.module_dir,
             scratch=self.place,
             readable=[self.toolchain.go.parents[1], *map(Path, named), *map(Path, proxies), *(readable or ())],
             writable=writable,

@@ -117,8 +117,7 @@ async def host_of(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Wanted) 
     monkeypatch.setenv("GOPROXY", "off")
     settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False, sandbox=wanted)
     blobs = MemoryBlobs()
-    async with open_work(settings, blobs) as scanning:
-        yield Host(cache, scanning, blobs)
+    yield Host(cache, await open_work(settings, blobs), blobs)
     places = Cache(cache)
     for kind in (places.clones, places.builds):
         for item in await kind.items():

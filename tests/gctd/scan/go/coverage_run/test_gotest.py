@@ -20,10 +20,9 @@ async def test_a_profile_comes_of_tests_that_pass(make: Any, toolchain: Toolchai
     lines = run.profile.decode().splitlines()
     assert lines[0] == "mode: set"
     assert {line.split(":")[0] for line in lines[1:]} == {"example.com/single/single.go"}
-    assert (run.exit_code, run.go_version, run.workspace, run.ended_early) == (0, toolchain.version, False, "")
+    assert (run.go_version, run.workspace) == (toolchain.version, False)
     assert project.stages == ["modules", "test"]
     assert any("coverage:" in line for line in project.log)
-    assert run.log_tail.splitlines()[-1] == project.log[-1]
 
 
 async def test_the_packages_are_counted_while_their_tests_run(make: Any) -> None:
@@ -56,7 +55,6 @@ async def test_packages_that_fail_are_told_with_their_reason_and_the_others_coun
     assert told["panics"].startswith("panic: as it must")
     assert "before their coverage was written" in told["quits"]
     assert "undefined: undefinedName" in told["broken"]
-    assert run.exit_code == 1
     assert run.profile is not None
     covered = {line.split(":")[0].split("/")[2] for line in run.profile.decode().splitlines()[1:]}
     assert covered == {"good", "bad", "untested"}
@@ -91,16 +89,16 @@ async def test_flags_reach_go(make: Any) -> None:
 
 
 async def test_output_without_end_does_not_fill_the_memory(make: Any) -> None:
-    """Thirty megabytes: the outcome is known all the same, the tail of the log is small."""
+    """Thirty megabytes: the outcome is known all the same."""
     body = 'for range 30000 {\n\tos.Stdout.WriteString(strings.Repeat("x", 1000) + "\\n")\n}'
     project = make({**module(body, "os", "strings"), "go.mod": gorepo.module("example.com/one", go="1.22")})
     run = await project.run()
     assert outcomes(run) == {"one": "ok"}
-    assert len(run.log_tail) <= 64 * 1024
 
 
 async def test_a_module_that_only_pins_tools_is_run_without_a_test_and_without_a_failure(make: Any) -> None:
     tools = '//go:build tools\n\npackage tools\n\nimport _ "fmt"\n'
-    run = await make({"go.mod": gorepo.module("example.com/tools"), "tools.go": tools}).run()
-    assert (run.packages, run.profile, run.exit_code) == ((), None, 0)
-    assert "nothing to test" in run.log_tail
+    project = make({"go.mod": gorepo.module("example.com/tools"), "tools.go": tools})
+    run = await project.run()
+    assert (run.packages, run.profile) == ((), None)
+    assert "nothing to test" in project.log[-1]
