@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sqlite3
+from importlib.metadata import version
 
 
-def show_machine() -> None:
-    """Print the processors, the version of Python and the load of the machine."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+def show_machine(*packages: str) -> None:
+    """Print the processors and the load of the machine, and the versions of Python, SQLite and these packages."""
+    versions = [f"CPython {platform.python_version()}", f"SQLite {sqlite3.sqlite_version}"]
+    versions += [f"{name} {version(name)}" for name in packages]
+    print(f"{platform.machine()}, {os.cpu_count()} cores, {', '.join(versions)}, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 def load_options(description: str | None, *, seconds: float) -> argparse.ArgumentParser:

@@ -1,6 +1,6 @@
 """Appends through the event log, durable (each synced before it is acknowledged), and bare nats-py in the same run.
 
-python scripts/bench/log/append.py [--runs 5] [--writers 1,64] [--seconds 1.5]
+PYTHONPATH=.:scripts python scripts/bench/log/append.py [--runs 5] [--writers 1,64] [--seconds 1.5]
 
 (a) Appends per second to distinct aggregates, by writers that each wait for their answer, and by the same number of writers that
     call js.publish with the same bytes and no guard. (b) Import by batches of 1,000. (c) The same appends as in (a) without the
@@ -14,14 +14,12 @@ import argparse
 import asyncio
 import itertools
 import os
-import platform
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
@@ -31,6 +29,7 @@ import nats
 import uvloop
 from nats.js import JetStreamContext
 
+from bench.helpers.measuring import show_machine
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal, Registry
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
@@ -234,10 +233,7 @@ async def loading(figures: Figures, log: JetStreamLog, few: AggregateId, many: A
 
 async def main(options: argparse.Namespace) -> None:
     """Measure, interleaved, and print."""
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, nats-py {version('nats-py')}, "
-        f"uvloop {version('uvloop')}, load {os.getloadavg()[0]:.1f}"
-    )
+    show_machine("nats-py", "uvloop")
     figures = Figures()
     with tempfile.TemporaryDirectory(prefix="bench-append-") as directory:
         async with (

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import platform
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -25,6 +23,7 @@ from statistics import median
 import structlog
 import uvloop
 
+from bench.helpers.measuring import show_machine
 from bench.readside.rebuild import postgres
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
@@ -113,10 +112,7 @@ async def mended(log: JetStreamLog, store: Store) -> str:
 
 async def main(events: int, rate: float, together: int, stores: Sequence[str]) -> None:
     """All runs."""
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}",
-        end="; ",
-    )
+    show_machine()
     print(f"{events:,} events at {rate:,.0f}/s, {together} to a batch", flush=True)
     for kind in stores:
         for wrong in WRONG:

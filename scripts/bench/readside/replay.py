@@ -18,9 +18,7 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import resource
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -35,6 +33,7 @@ import psutil
 import uvloop
 
 from bench.helpers import replay_peer
+from bench.helpers.measuring import show_machine
 from bench.helpers.tracker import TrackerLog
 from eventlog import Commit
 from eventlog.admin import reconcile as streams
@@ -216,8 +215,7 @@ def _seconds_of(process: psutil.Process) -> float:
 
 async def main(given: argparse.Namespace, data_dir: Path) -> None:
     """Write the stream, replay it, print."""
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}", end=", ")
-    print(f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(EmbeddedServer(data_dir / "nats"))
         connection = await stack.enter_async_context(Connection.open(server.url, name="bench"))

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import platform
-import sqlite3
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +17,7 @@ from statistics import median, quantiles
 
 import uvloop
 
+from bench.helpers.measuring import show_machine
 from bench.helpers.tracker import queued
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
@@ -55,8 +53,7 @@ async def run_once(
 
 async def main(rate: float, seconds: float, runs: int, directory: Path) -> None:
     """Measure some times, print."""
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}", end=", ")
-    print(f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     async with (
         EmbeddedServer(directory / "nats") as server,
         Connection.open(server.url, name="bench") as connection,

@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import platform
 import random
-import sqlite3
 import statistics
 import sys
 import tempfile
@@ -31,6 +29,7 @@ import uvloop
 
 from bench.helpers import large
 from bench.helpers.large import Repositories, Size, Stock
+from bench.helpers.measuring import show_machine
 from bench.pantry.movements import get, post
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load
@@ -339,8 +338,7 @@ async def restart(nats: EmbeddedServer) -> None:
 
 async def main(directory: Path, size: Size, names: Sequence[str], *, by_fill: bool) -> None:
     """Make the system, measure it, print."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}", end=", ")
-    print(f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     print(
         f"{size}, {size.products:,} products, {size.movements:,} movements, {size.of_tracker:,} commits of the tracker",
         flush=True,

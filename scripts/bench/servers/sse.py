@@ -14,15 +14,12 @@ import argparse
 import asyncio
 import json
 import logging
-import os
-import platform
 import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from importlib.metadata import version
 from typing import cast
 
 import attrs
@@ -31,6 +28,7 @@ import uvloop
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 
+from bench.helpers.measuring import show_machine
 from eventlog.commit import Position
 from httpkit.application import build_application
 from httpkit.edge import Edge
@@ -307,9 +305,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--pace", type=float, default=20, help="publishes per second where delays are measured")
     options = parser.parse_args()
-    names = ("aiohttp", "aiohttp-sse", "uvloop")
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, ", end="")
-    print(", ".join(f"{name} {version(name)}" for name in names))
+    show_machine("aiohttp", "aiohttp-sse", "uvloop")
     print(f"{options.clients} clients, {options.frames} publishes, {options.runs} runs: median (min-max)")
     uvloop.run(measure(options.clients, options.frames, options.runs, options.pace))
 
