@@ -14,7 +14,7 @@ from gctd.domain.errors import BadInput, NotFound, Refused
 from gctd.domain.options import parse_crap_args
 from gctd.domain.repo.config import effective
 from gctd.domain.repo.state import Repo
-from gctd.domain.task.commands import QueueTask
+from gctd.domain.task.events import TaskQueued
 from gctd.domain.task.state import Task
 
 
@@ -75,10 +75,10 @@ class NewTasks:
         first = int(at.timestamp() * 1000) * 10**6 + self._random.randrange(10**6 - count)
         return [f"task-{first + index}" for index in range(count)]
 
-    def of_project(self, known: Repo, project: str, id_: str, engine: str, at: datetime) -> QueueTask:
+    def of_project(self, known: Repo, project: str, id_: str, engine: str, at: datetime) -> TaskQueued:
         """Return the task of a project on the ref that it tracks, with its present settings."""
         config = effective(known.configs, project)
-        return QueueTask(
+        return TaskQueued(
             id=id_,
             repo_id=known.id,
             repo_url=known.url,
@@ -92,7 +92,7 @@ class NewTasks:
             go_version=next((found.go_version for found in known.projects if found.name == project), ""),
         )
 
-    def of_base(self, known: Repo, head: Task, commit_sha: str, id_: str, at: datetime) -> QueueTask:
+    def of_base(self, known: Repo, head: Task, commit_sha: str, id_: str, at: datetime) -> TaskQueued:
         """Return the task for another commit of a project, analysed in the same way as `head`."""
         return attrs.evolve(
             self.of_project(known, head.project, id_, head.engine, at),
@@ -104,7 +104,7 @@ class NewTasks:
             go_version=head.go_version,
         )
 
-    def of_profile(self, known: Repo, run: MeasuredTask, id_: str, engine: str, at: datetime) -> QueueTask:
+    def of_profile(self, known: Repo, run: MeasuredTask, id_: str, engine: str, at: datetime) -> TaskQueued:
         """Return the task that scores a stored profile again."""
         made = self.of_project(known, run.task.project, id_, engine, at)
         return attrs.evolve(

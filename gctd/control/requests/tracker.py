@@ -24,7 +24,7 @@ from gctd.domain.repo.events import RepoEvent
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import CancelTask, DeleteTask, MarkTask, QueueTask, RetryTask, TaskCommand
-from gctd.domain.task.events import TaskEvent
+from gctd.domain.task.events import TaskEvent, TaskQueued
 from gctd.domain.task.state import Task
 from gctd.domain.upload import UploadedProfile
 from gctd.domain.worker import WORKER
@@ -191,16 +191,16 @@ class Tracker:
     async def _request(
         self,
         known: Repo,
-        queue: Sequence[QueueTask],
+        queue: Sequence[TaskQueued],
         context: Context | None,
         *,
         also: Sequence[CommandStep[Any, Any, Any]] = (),
         **more: Any,
     ) -> Sequence[TaskOutcome]:
         """Queue the tasks, and record the request in the repository: `more` are fields of RequestAnalysis."""
-        request = RequestAnalysis(tasks=tuple(command.id for command in queue), at=queue[0].at, **more)
+        request = RequestAnalysis(tasks=tuple(one.id for one in queue), at=queue[0].at, **more)
         outcomes = await self._commands.execute_together(
-            [CommandStep(REPO, known.id, request), *(CommandStep(TASK, command.id, command) for command in queue), *also],
+            [CommandStep(REPO, known.id, request), *(CommandStep(TASK, one.id, QueueTask(one)) for one in queue), *also],
             context,
         )
         return outcomes[1 : 1 + len(queue)]

@@ -6,31 +6,15 @@ from datetime import datetime
 
 import attrs
 
-from gctd.domain.analysis import Analysis, Measurement
-from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.task.events import AttemptLog, Progress
-from gctd.domain.upload import UploadedProfile
+from gctd.domain.analysis import Analysis
+from gctd.domain.task.events import AttemptLog, Progress, TaskQueued
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class QueueTask:
-    """Analyse a project; `commit_sha`, `rescores`, `baseline`, `reuse_since`, `go_version` and `uploads` as in TaskQueued."""
+    """Analyse a project, as this event says. An existing task is refused."""
 
-    id: str
-    repo_id: str
-    repo_url: str
-    project: str
-    ref: str
-    engine: str
-    max_attempts: int
-    config: ProjectConfig
-    at: datetime
-    commit_sha: str | None = None
-    rescores: Measurement | None = None
-    baseline: bool = False
-    reuse_since: datetime | None = None
-    uploads: tuple[UploadedProfile, ...] = ()
-    go_version: str = ""
+    queued: TaskQueued
 
 
 @attrs.frozen(kw_only=True)

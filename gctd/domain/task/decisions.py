@@ -17,7 +17,9 @@ MOST_ATTEMPTS = 100
 def decide(command: commands.TaskCommand, state: Task | None) -> Sequence[events.TaskEvent]:
     """Return the events that a command causes. Raises Refused, NotFound."""
     if isinstance(command, commands.QueueTask):
-        return _queue(command, state)
+        if state is not None:
+            raise Refused(f"{command.queued.id} exists already")
+        return [command.queued]
     if isinstance(command, commands.DropTask):
         return _drop(command, state)
     if state is None or state.deleted:
@@ -76,30 +78,6 @@ def _drop(command: commands.DropTask, state: Task | None) -> Sequence[events.Tas
 def _cancelled(state: Task, at: datetime) -> Sequence[events.TaskEvent]:
     """Return the event that ends a task, if it has not ended."""
     return [] if state.status.terminal or state.deleted else [events.TaskCancelled(attempt=state.attempt, at=at)]
-
-
-def _queue(command: commands.QueueTask, state: Task | None) -> Sequence[events.TaskEvent]:
-    if state is not None:
-        raise Refused(f"{command.id} exists already")
-    return [
-        events.TaskQueued(
-            id=command.id,
-            repo_id=command.repo_id,
-            repo_url=command.repo_url,
-            project=command.project,
-            ref=command.ref,
-            engine=command.engine,
-            max_attempts=command.max_attempts,
-            config=command.config,
-            at=command.at,
-            commit_sha=command.commit_sha,
-            rescores=command.rescores,
-            baseline=command.baseline,
-            reuse_since=command.reuse_since,
-            uploads=command.uploads,
-            go_version=command.go_version,
-        )
-    ]
 
 
 def _start(command: commands.StartTask, state: Task) -> Sequence[events.TaskEvent]:

@@ -238,7 +238,7 @@ class TestTask:
         task(TaskHidden(at=AT)).when(MarkTask(hide=True, at=AT)).then()
 
     def test_an_id_is_queued_once(self) -> None:
-        queue = QueueTask(**{name: getattr(QUEUED, name) for name in attrs.fields_dict(QueueTask)})
+        queue = QueueTask(QUEUED)
         given(TASK, registry=REGISTRY).when(queue).then(QUEUED)
         task().when(queue).then_refused(Refused, match="exists")
 

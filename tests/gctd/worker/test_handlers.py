@@ -20,7 +20,7 @@ from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import QueueTask
-from gctd.domain.task.events import TaskCompleted
+from gctd.domain.task.events import TaskCompleted, TaskQueued
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.attempt_log import AttemptLogs
@@ -81,7 +81,7 @@ class Slow:
             await self.go_on.wait()
 
     async def queue(self, id_: str) -> None:
-        command = QueueTask(
+        queued = TaskQueued(
             id=id_,
             repo_id="r1",
             repo_url="https://example.com/a",
@@ -92,7 +92,7 @@ class Slow:
             config=ProjectConfig(),
             at=AT,
         )
-        await self.commands.execute(TASK, id_, command)
+        await self.commands.execute(TASK, id_, QueueTask(queued))
 
     async def status(self, id_: str) -> TaskStatus:
         last = await self.log.last(TASK.aggregate(id_))

@@ -40,7 +40,7 @@ class Site:
 
     async def task(self, id_: str, *commands: TaskCommand) -> None:
         """A task after these commands, with a job in the lane of scans."""
-        queued = QueueTask(**{**attrs.asdict(QUEUED, recurse=False), "id": id_})
+        queued = QueueTask(attrs.evolve(QUEUED, id=id_))
         for command in (queued, *commands):
             await self.commands.execute(TASK, id_, command)
         await self.put(self.queues.scan, "scan", id_)

@@ -22,7 +22,7 @@ from gctd.domain.registry import REGISTRY
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import CancelTask, CompleteTask, DropTask, QueueTask, StartTask
-from gctd.domain.task.events import AttemptLog
+from gctd.domain.task.events import AttemptLog, TaskQueued
 from gctd.engines.functions.sources import KeptFile, KeptSources, encode_sources
 from tests.gctd.domain.test_tasks import ANALYSIS
 
@@ -42,7 +42,7 @@ class Site:
     async def queue(self, id_: str, repo: str) -> None:
         """Queue a task, and start it."""
         now = datetime.now(UTC)
-        queue = QueueTask(
+        queued = TaskQueued(
             id=id_,
             repo_id=repo,
             repo_url=f"https://example.com/{repo}",
@@ -53,7 +53,7 @@ class Site:
             config=ProjectConfig(),
             at=now,
         )
-        await self.commands.execute(TASK, id_, queue)
+        await self.commands.execute(TASK, id_, QueueTask(queued))
         await self.commands.execute(TASK, id_, StartTask(worker="w", session="s", at=now))
 
     async def completed(self, id_: str, repo: str, **bodies: bytes) -> dict[str, BlobRef]:
