@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
+
+import attrs
 
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.repo.project import Project
-from gctd.domain.task.events import Progress
 from gctd.readmodel.attempts import progress_of
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
+from httpkit.messages.decoding import attributes_of
 from httpkit.messages.fields import UNSET, Unset, member, message
 from projections.model import timestamp_text
+
+T = TypeVar("T")
+
+
+@cache
+def _required(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in attributes_of(cls) if field.default is attrs.NOTHING)
+
+
+def body_of(cls: type[T], source: object, /, **others: Any) -> T:
+    """Return a body with these members. Other members without a default are the attributes of `source` with their names."""
+    form: type = cls
+    return cls(**{name: getattr(source, name) for name in _required(form) if name not in others}, **others)
 
 
 @message
@@ -23,11 +39,6 @@ class ProgressBody:
     done: int = member(description="packages whose tests have ended")
     total: int = member(description="packages")
     running: tuple[str, ...] = member(description="packages whose tests run")
-
-    @classmethod
-    def of(cls, progress: Progress) -> ProgressBody:
-        """Return the body of a progress."""
-        return cls(done=progress.done, total=progress.total, running=progress.running)
 
 
 @message
@@ -60,23 +71,10 @@ class TaskBody:
     def of(cls, task: TaskView) -> TaskBody:
         """The task of a row."""
         progress = progress_of(task.attempts) if task.status == "running" else None
-        return cls(
-            id=task.id,
-            repo_url=task.repo_url,
-            project=task.project,
-            ref=task.ref,
-            status=task.status,
-            engine=task.engine,
-            attempt=task.attempt,
-            max_attempts=task.max_attempts,
-            created_at=task.created_at,
-            updated_at=task.updated_at,
-            seen=task.seen,
-            hidden=task.hidden,
-            worker=task.worker,
-            stage=task.stage,
-            reason=task.reason,
-            progress=UNSET if progress is None else ProgressBody.of(progress),
+        return body_of(
+            cls,
+            task,
+            progress=UNSET if progress is None else body_of(ProgressBody, progress),
             analysis_id=task.analysis_id or UNSET,
             commit_sha=task.commit_sha or UNSET,
             rescored_from=task.rescored_from or UNSET,
@@ -168,31 +166,15 @@ class AnalysisBody:
     @classmethod
     def of(cls, analysis: AnalysisView, parts: Mapping[str, Any] | None = None) -> AnalysisBody:
         """Return the analysis of a row. `parts` are source, entries, raw_output, warnings and excluded, if they are requested."""
-        return cls(
+        return body_of(
+            cls,
+            analysis,
             id=analysis.analysis_id,
-            repo_id=analysis.repo_id,
-            project=analysis.project,
-            task_id=analysis.task_id,
             repo_info=RepoInfoBody(
                 url=analysis.repo_url, ref=analysis.ref, commit_sha=analysis.commit_sha, metadata=analysis.metadata
             ),
-            summary=analysis.summary,
             measured=analysis.known,
-            states=analysis.states,
-            engine=analysis.engine,
-            engine_version=analysis.engine_version,
-            crap_version=analysis.crap_version,
-            go_version=analysis.go_version,
-            platform=analysis.platform,
             coverage_source=analysis.source,
-            flags=analysis.flags,
-            profile_digest=analysis.profile_digest,
-            profile_path=analysis.profile_path,
-            sandbox=analysis.sandbox,
-            uncovered=analysis.uncovered,
-            analyzed_at=analysis.analyzed_at,
-            duration_ms=analysis.duration_ms,
-            rescored_from=analysis.rescored_from,
             **(parts or {}),
         )
 

@@ -13,6 +13,7 @@ from eventlog.history.records import Record, records
 from eventlog.history.search import EventFilter
 from gctd.domain.errors import NotFound, Refused
 from gctd.http import formats
+from gctd.http.bodies import body_of
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from httpkit.messages.fields import Rule, member, message, query
@@ -99,19 +100,15 @@ class RecordBody:
     @classmethod
     def of(cls, record: Record) -> RecordBody:
         """An event."""
-        return cls(
+        return body_of(
+            cls,
+            record,
             position=str(record.position),
             sequence=record.position.sequence,
-            aggregate=record.aggregate,
-            type=record.type,
-            version=record.version,
             at=timestamp_text(record.at) if record.at else None,
-            data=record.data,
-            commit=record.commit,
             correlation=record.context.correlation,
             causation=record.context.causation,
             actor=record.context.actor,
-            problem=record.problem,
         )
 
 

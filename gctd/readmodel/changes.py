@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from eventlog import Decider
-from gctd.domain import schedule, verdict, worker
 from gctd.domain.delivery import DELIVERY
 from gctd.domain.repo import REPO
 from gctd.domain.schedule import SCHEDULE
@@ -14,10 +13,5 @@ from gctd.domain.verdict import VERDICT
 from gctd.domain.worker import WORKER
 
 DECIDERS: dict[str, Decider[Any, Any, Any]] = {
-    DELIVERY.category: DELIVERY,
-    REPO.category: REPO,
-    schedule.CATEGORY: SCHEDULE,
-    TASK.category: TASK,
-    verdict.CATEGORY: VERDICT,
-    worker.CATEGORY: WORKER,
+    decider.category: decider for decider in (DELIVERY, REPO, SCHEDULE, TASK, VERDICT, WORKER)
 }

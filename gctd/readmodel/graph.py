@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from gctd.readmodel.queries import LATEST
 from gctd.readmodel.tables import TASKS as TASK_TABLE
@@ -21,7 +21,9 @@ from projections.queries.sql import (
     grouped,
     keyed,
 )
-from projections.store import Queryable
+from projections.store import Queryable, Row
+
+T = TypeVar("T")
 
 REPOS = SortOrder(("url", "id"))
 REPOS_BY_CHANGE = SortOrder(("updated_at", "id"))
@@ -76,9 +78,7 @@ class TrackerGraph:
 
     async def verdicts_by_id(self, ids: Sequence[str]) -> Mapping[str, VerdictView]:
         """The verdicts with these ids."""
-        sql = Sql("SELECT * FROM verdicts")
-        sql.any_of("WHERE id IN ({})", ids)
-        return await keyed(await fetch_for(self._store, sql), "id", VerdictView.of)
+        return await self._by_key("verdicts", "id", ids, VerdictView.of)
 
     async def verdicts_of(self, tasks: Sequence[str]) -> Mapping[str, Sequence[VerdictView]]:
         """The verdicts on the analyses of these tasks, newest first."""
@@ -91,9 +91,7 @@ class TrackerGraph:
 
     async def workers_by_id(self, ids: Sequence[str]) -> Mapping[str, WorkerView]:
         """The workers with these ids."""
-        sql = Sql("SELECT * FROM workers")
-        sql.any_of("WHERE id IN ({})", ids)
-        return await keyed(await fetch_for(self._store, sql), "id", WorkerView.of)
+        return await self._by_key("workers", "id", ids, WorkerView.of)
 
     async def repo_by_url(self, url: str) -> RepoView | None:
         """The repository with this canonical URL."""
@@ -102,21 +100,15 @@ class TrackerGraph:
 
     async def repos_by_id(self, ids: Sequence[str]) -> Mapping[str, RepoView]:
         """The repositories with these ids."""
-        sql = Sql("SELECT * FROM repos")
-        sql.any_of("WHERE id IN ({})", ids)
-        return await keyed(await fetch_for(self._store, sql), "id", RepoView.of)
+        return await self._by_key("repos", "id", ids, RepoView.of)
 
     async def tasks_by_id(self, ids: Sequence[str]) -> Mapping[str, TaskView]:
         """The tasks with these ids."""
-        sql = Sql("SELECT * FROM tasks")
-        sql.any_of("WHERE id IN ({})", ids)
-        return await keyed(await fetch_for(self._store, sql), "id", TaskView.of)
+        return await self._by_key("tasks", "id", ids, TaskView.of)
 
     async def analyses_of_tasks(self, ids: Sequence[str]) -> Mapping[str, AnalysisView]:
         """The results of these tasks."""
-        sql = Sql("SELECT * FROM analyses")
-        sql.any_of("WHERE task_id IN ({})", ids)
-        return await keyed(await fetch_for(self._store, sql), "task_id", AnalysisView.of)
+        return await self._by_key("analyses", "task_id", ids, AnalysisView.of)
 
     async def history_of(self, ids: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[AnalysisView]]:
         """Part of the analyses of each project that has one of these analysis ids, newest first."""
@@ -136,6 +128,11 @@ class TrackerGraph:
         sql = Sql(f"SELECT {columns} FROM ({inner.text}) AS numbered", inner.arguments)  # noqa: S608 - constants
         sql.add("WHERE place <= {} ORDER BY repo_id, place", part.limit + 1)
         return await grouped(await fetch_for(self._store, sql), "repo_id", part, TaskView.of)
+
+    async def _by_key(self, table: str, key: str, ids: Sequence[str], view: Callable[[Row], T]) -> Mapping[str, T]:
+        sql = Sql(f"SELECT * FROM {table}")  # noqa: S608 - a constant
+        sql.any_of(f"WHERE {key} IN ({{}})", ids)
+        return await keyed(await fetch_for(self._store, sql), key, view)
 
 
 def _repos(status: str | None) -> Sql:

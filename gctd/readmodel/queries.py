@@ -9,7 +9,8 @@ import attrs
 
 from gctd.readmodel.attempts import AttemptView, attempts_of
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
-from projections.store import Argument, Queryable
+from projections.queries.sql import Sql
+from projections.store import Queryable
 
 LATEST = """
     SELECT * FROM analyses AS newest
@@ -66,28 +67,22 @@ class TrackerQueries:
         limit: int,
     ) -> Sequence[TaskView]:
         """Return at most `limit` tasks that are not hidden, newest first. `before` is created_at and id of the last one known."""
-        sql = "SELECT * FROM tasks WHERE NOT hidden"
-        arguments: list[Argument] = []
+        sql = Sql("SELECT * FROM tasks WHERE NOT hidden")
         if not show_seen:
-            sql += " AND NOT seen"
+            sql.add("AND NOT seen")
         if status is not None:
-            arguments.append(status)
-            sql += f" AND status = ${len(arguments)}"
+            sql.add("AND status = {}", status)
         if before is not None:
-            arguments.extend(before)
-            sql += f" AND (created_at, id) < (${len(arguments) - 1}, ${len(arguments)})"
-        arguments.append(limit)
-        sql += f" ORDER BY created_at DESC, id DESC LIMIT ${len(arguments)}"
-        return [TaskView.of(row) for row in await self._store.fetch(sql, *arguments)]
+            sql.add("AND (created_at, id) < ({}, {})", *before)
+        sql.add("ORDER BY created_at DESC, id DESC LIMIT {}", limit)
+        return [TaskView.of(row) for row in await self._store.fetch(sql.text, *sql.arguments)]
 
     async def tasks_shown(self, *, until: datetime | None = None) -> Sequence[str]:
         """Return the ids of all tasks that are not hidden. `until` selects the tasks created until then."""
-        sql = "SELECT id FROM tasks WHERE NOT hidden"
-        arguments: list[Argument] = []
+        sql = Sql("SELECT id FROM tasks WHERE NOT hidden")
         if until is not None:
-            arguments.append(until)
-            sql += " AND created_at <= $1"
-        return [row["id"] for row in await self._store.fetch(f"{sql} ORDER BY id", *arguments)]
+            sql.add("AND created_at <= {}", until)
+        return [row["id"] for row in await self._store.fetch(f"{sql.text} ORDER BY id", *sql.arguments)]
 
     async def tasks_running(self) -> Sequence[TaskView]:
         """The tasks that a worker has a lease on."""
@@ -168,14 +163,11 @@ class TrackerQueries:
 
         `before` are `measured` and `sequence` of the last one known.
         """
-        sql = "SELECT * FROM analyses WHERE analysis_id = $1"
-        arguments: list[Argument] = [analysis_id]
+        sql = Sql("SELECT * FROM analyses WHERE analysis_id = $1", [analysis_id])
         if before is not None:
-            arguments.extend(before)
-            sql += " AND (measured, sequence) < ($2, $3)"
-        arguments.append(limit)
-        sql += f" ORDER BY measured DESC, sequence DESC LIMIT ${len(arguments)}"
-        return [AnalysisView.of(row) for row in await self._store.fetch(sql, *arguments)]
+            sql.add("AND (measured, sequence) < ({}, {})", *before)
+        sql.add("ORDER BY measured DESC, sequence DESC LIMIT {}", limit)
+        return [AnalysisView.of(row) for row in await self._store.fetch(sql.text, *sql.arguments)]
 
     async def analyses_of_commit(self, analysis_id: str, prefix: str, *, limit: int) -> Sequence[AnalysisView]:
         """The latest analysis of each of at most `limit` commits that begin with these hex digits."""
@@ -247,14 +239,11 @@ class TrackerQueries:
 
     async def latest_analyses(self, *, after: tuple[str, str] | None = None, limit: int) -> Sequence[AnalysisView]:
         """Return the latest analysis of each project, by repository and project. `after` is the key of the last known one."""
-        sql = LATEST
-        arguments: list[Argument] = []
+        sql = Sql(LATEST)
         if after is not None:
-            arguments.extend(after)
-            sql += " AND (repo_url, project) > ($1, $2)"
-        arguments.append(limit)
-        sql += f" ORDER BY repo_url, project LIMIT ${len(arguments)}"
-        return [AnalysisView.of(row) for row in await self._store.fetch(sql, *arguments)]
+            sql.add("AND (repo_url, project) > ({}, {})", *after)
+        sql.add("ORDER BY repo_url, project LIMIT {}", limit)
+        return [AnalysisView.of(row) for row in await self._store.fetch(sql.text, *sql.arguments)]
 
     async def latest_commits(self, repo_id: str) -> Mapping[str, str]:
         """The commit of the latest analysis of each project of a repository that has one."""
@@ -263,12 +252,10 @@ class TrackerQueries:
 
     async def measured_analyses(self, repo_id: str, project: str | None = None) -> Sequence[AnalysisView]:
         """The analyses of a repository (of one project) for which tests were run, the last first."""
-        sql = "SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL AND NOT baseline"
-        arguments: list[Argument] = [repo_id]
+        sql = Sql("SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL AND NOT baseline", [repo_id])
         if project is not None:
-            arguments.append(project)
-            sql += " AND project = $2"
-        rows = await self._store.fetch(sql + " ORDER BY sequence DESC", *arguments)
+            sql.add("AND project = {}", project)
+        rows = await self._store.fetch(f"{sql.text} ORDER BY sequence DESC", *sql.arguments)
         return [AnalysisView.of(row) for row in rows]
 
     async def workers(self) -> Sequence[WorkerView]:

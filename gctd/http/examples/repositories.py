@@ -25,42 +25,23 @@ REPO = {
         ]
     },
 }
+_SETTINGS = {
+    "ref": "main",
+    "test_args": "",
+    "crap_args": [],
+    "submodules": False,
+    "timeout": "30m",
+    "git_timeout": "10m",
+    "go_flags": "",
+    "coverpkg": False,
+    "store_source": "always",
+}
 CONFIG = {
     "url": "https://github.com/example/sums",
     "subdir": "",
-    "stored": {
-        "ref": None,
-        "test_args": None,
-        "crap_args": None,
-        "submodules": None,
-        "timeout": None,
-        "git_timeout": None,
-        "go_flags": None,
-        "coverpkg": None,
-        "store_source": None,
-    },
-    "effective": {
-        "ref": "main",
-        "test_args": "",
-        "crap_args": [],
-        "submodules": False,
-        "timeout": "30m",
-        "git_timeout": "10m",
-        "go_flags": "",
-        "coverpkg": False,
-        "store_source": "always",
-    },
-    "origin": {
-        "ref": "default",
-        "test_args": "default",
-        "crap_args": "default",
-        "submodules": "default",
-        "timeout": "default",
-        "git_timeout": "default",
-        "go_flags": "default",
-        "coverpkg": "default",
-        "store_source": "default",
-    },
+    "stored": dict.fromkeys(_SETTINGS),
+    "effective": _SETTINGS,
+    "origin": dict.fromkeys(_SETTINGS, "default"),
 }
 UPDATE = {
     "repo_url": "https://github.com/example/sums",

@@ -9,8 +9,8 @@ from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
 from gctd.engines.changes.comparison import Change, ChangedProperty, Status, kept_as
 from gctd.engines.changes.matching import Match
-from gctd.engines.report import FunctionEntry
 from gctd.engines.state import State
+from gctd.http.bodies import body_of
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message
 
@@ -65,22 +65,10 @@ class AnalysisPoint:
     @classmethod
     def of(cls, analysis: AnalysisView, **more: Any) -> Self:
         """The point of a row."""
-        return cls(
-            task_id=analysis.task_id,
-            commit_sha=analysis.commit_sha,
-            ref=analysis.ref,
-            summary=analysis.summary,
+        return body_of(
+            cls,
+            analysis,
             measured=analysis.known,
-            states=analysis.states,
-            engine=analysis.engine,
-            engine_version=analysis.engine_version,
-            crap_version=analysis.crap_version,
-            go_version=analysis.go_version,
-            flags=analysis.flags,
-            sandbox=analysis.sandbox,
-            rescored_from=analysis.rescored_from,
-            analyzed_at=analysis.analyzed_at,
-            duration_ms=analysis.duration_ms,
             **more,
         )
 
@@ -109,19 +97,6 @@ class ValuesBody:
     state: State = member(description="state of the measurement")
     reason: str = member(description="cause of the state; empty if it is measured")
 
-    @classmethod
-    def of(cls, entry: FunctionEntry) -> ValuesBody:
-        """Return the values of an entry."""
-        return cls(
-            file=entry.file,
-            line=entry.line,
-            crap=entry.crap,
-            cyclomatic=entry.cyclomatic,
-            coverage=entry.coverage,
-            state=entry.state,
-            reason=entry.reason,
-        )
-
 
 @message
 class ChangeBody:
@@ -146,18 +121,15 @@ class ChangeBody:
     def of(cls, change: Change) -> ChangeBody:
         """A change."""
         entry = change.entry
-        return cls(
-            status=change.status,
+        return body_of(
+            cls,
+            change,
             function=entry.function,
             package=entry.package,
             file=entry.file,
             line=entry.line,
-            delta=change.delta,
-            before=ValuesBody.of(change.before) if change.before else None,
-            after=ValuesBody.of(change.after) if change.after else None,
-            kept=change.kept,
-            similarity=change.similarity,
-            body_changed=change.body_changed,
+            before=body_of(ValuesBody, change.before) if change.before else None,
+            after=body_of(ValuesBody, change.after) if change.after else None,
         )
 
 
@@ -168,11 +140,6 @@ class PlaceBody:
     file: str = member()
     line: int = member()
     function: str = member(description="receiver and name")
-
-    @classmethod
-    def of(cls, entry: FunctionEntry) -> PlaceBody:
-        """Return the place of an entry."""
-        return cls(file=entry.file, line=entry.line, function=entry.function)
 
 
 @message
@@ -190,7 +157,10 @@ class KeptBody:
         assert pair.before is not None, "only a function of both reports is kept"
         assert pair.after is not None, "only a function of both reports is kept"
         return cls(
-            kept=kept_as(pair), before=PlaceBody.of(pair.before), after=PlaceBody.of(pair.after), similarity=pair.similarity
+            kept=kept_as(pair),
+            before=body_of(PlaceBody, pair.before),
+            after=body_of(PlaceBody, pair.after),
+            similarity=pair.similarity,
         )
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 from gctd.control.functions import FunctionDetail, FunctionHistory, Point
 from gctd.domain.analysis import CommitFacts
 from gctd.engines.functions.advice import Advice, Kind
-from gctd.engines.functions.explained import SourceLines
 from gctd.engines.functions.history import Change, LastChange
 from gctd.engines.state import State
+from gctd.http.bodies import body_of
 from gctd.scan.hosts.links import link
 from httpkit.messages.fields import member, message
 
@@ -46,11 +46,6 @@ class SourceBody:
     marks: str = member(description="one character for each line: `+` covered, `-` not covered, `~` partly, space: no code")
     total: int = member(description="lines of the file")
 
-    @classmethod
-    def of(cls, shown: SourceLines) -> SourceBody:
-        """Return the body of lines."""
-        return cls(first=shown.first, lines=shown.lines, marks=shown.marks, total=shown.total)
-
 
 @message
 class StepBody:
@@ -80,16 +75,7 @@ class AdviceBody:
     @classmethod
     def of(cls, advice: Advice) -> AdviceBody:
         """Return the body of an advice."""
-        steps = tuple(StepBody(target=one.target, blocks=one.blocks, crap=one.crap) for one in advice.steps)
-        return cls(
-            kind=advice.kind,
-            needed=advice.needed,
-            blocks=advice.blocks,
-            steps=steps,
-            crap=advice.crap,
-            more=advice.more,
-            parts=advice.parts,
-        )
+        return body_of(cls, advice, steps=tuple(body_of(StepBody, one) for one in advice.steps))
 
 
 @message
@@ -133,15 +119,10 @@ class FunctionBody:
         """Return the body of a function. `source` is the template of `Links.source`."""
         analysis, entry, explained = looked.analysis, looked.entry, looked.explained
         blocks = zip(explained.blocks, explained.parents, strict=True)
-        return cls(
+        return body_of(
+            cls,
+            analysis,
             id=analysis.analysis_id,
-            task_id=analysis.task_id,
-            repo_id=analysis.repo_id,
-            repo_url=analysis.repo_url,
-            project=analysis.project,
-            ref=analysis.ref,
-            commit_sha=analysis.commit_sha,
-            analyzed_at=analysis.analyzed_at,
             key=looked.key,
             others=looked.others,
             file=entry.file,
@@ -158,7 +139,7 @@ class FunctionBody:
             reason=entry.reason,
             link=link(source, entry.file, entry.line),
             license=analysis.metadata.license,
-            source=None if explained.shown is None else SourceBody.of(explained.shown),
+            source=None if explained.shown is None else body_of(SourceBody, explained.shown),
             source_reason=looked.source_reason,
             blocks=tuple(
                 BlockBody(
@@ -174,7 +155,7 @@ class FunctionBody:
                 for block, parent in blocks
             ),
             blocks_reason=explained.blocks_reason,
-            branches=tuple(BranchBody(line=one.line, column=one.column, token=one.token) for one in explained.branches),
+            branches=tuple(body_of(BranchBody, one) for one in explained.branches),
             advice=None if explained.advice is None else AdviceBody.of(explained.advice),
             advice_reason=explained.advice_reason,
         )
@@ -202,17 +183,13 @@ class FunctionPointBody:
     @classmethod
     def of(cls, at: Point) -> FunctionPointBody:
         """Return the body of a point."""
-        return cls(
+        return body_of(
+            cls,
+            at.entry,
             task_id=at.analysis.task_id,
             commit_sha=at.analysis.commit_sha,
             analyzed_at=at.analysis.analyzed_at,
             key=at.key,
-            file=at.entry.file,
-            line=at.entry.line,
-            function=at.entry.function,
-            crap=at.entry.crap,
-            cyclomatic=at.entry.cyclomatic,
-            coverage=at.entry.coverage,
             state=State(at.entry.state),
             changes=at.changes,
         )

@@ -13,6 +13,7 @@ from gctd.engines.changes.comparison import Change
 from gctd.engines.changes.gate import CheckName, Worse
 from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
+from gctd.http.bodies import body_of
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody, breaks
 from gctd.http.projects.exports import comment
 from gctd.http.projects.points import BASE, POINT, one_moment, point, with_reports
@@ -116,8 +117,8 @@ class UnmeasuredBody:
         return cls(
             function=change.entry.function,
             package=change.entry.package,
-            before=ValuesBody.of(change.before),
-            after=ValuesBody.of(change.after),
+            before=body_of(ValuesBody, change.before),
+            after=body_of(ValuesBody, change.after),
         )
 
 
@@ -244,8 +245,8 @@ def _body(judged: AnalysisJudgement, limit: int) -> GateBody:
                 checks=one.checks,
                 function=one.after.function,
                 package=one.after.package,
-                before=ValuesBody.of(one.before) if one.before else None,
-                after=ValuesBody.of(one.after),
+                before=body_of(ValuesBody, one.before) if one.before else None,
+                after=body_of(ValuesBody, one.after),
             )
             for one in verdict.offenders[:limit]
         ),

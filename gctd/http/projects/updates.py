@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gctd.control.updates.update_check import PROBES, RefUpdate
+from gctd.control.updates.update_check import PROBES
 from gctd.http import formats
+from gctd.http.bodies import body_of
 from gctd.http.services import Services
 from httpkit.messages.fields import member, message, query
 from httpkit.messages.paging import decode_cursor, encode_cursor
@@ -47,22 +48,6 @@ class UpdateBody:
     note: str | None = member(description="reason for no action")
     error: str | None = member(description="why the ref could not be looked up")
 
-    @classmethod
-    def of(cls, update: RefUpdate) -> UpdateBody:
-        """Return the finding about a project."""
-        return cls(
-            repo_url=update.repo_url,
-            project=update.project,
-            ref=update.ref,
-            recorded_sha=update.recorded_sha,
-            remote_sha=update.remote_sha,
-            moved=update.moved,
-            scheduled=update.scheduled,
-            task_id=update.task_id,
-            note=update.note,
-            error=update.error,
-        )
-
 
 async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[Sequence[UpdateBody]]:
     """Look up the current commit of each project's ref, without a clone. A repeated check schedules no task twice."""
@@ -75,7 +60,7 @@ async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[S
         after = decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else ("", "")
         checked = await updates.check_all(schedule=request.schedule, after=after, limit=request.limit, context=context)
     return Answer(
-        [UpdateBody.of(update) for update in checked.updates],
+        [body_of(UpdateBody, update) for update in checked.updates],
         sequence=await call.services.side.wait_visible(checked.sequence) if checked.sequence else None,
         cursor=encode_cursor(checked.after) if checked.after is not None else None,
     )

@@ -8,7 +8,7 @@ from contextlib import aclosing, suppress
 from aiohttp import web
 
 from gctd.domain.errors import NotFound
-from gctd.http.bodies import ProgressBody
+from gctd.http.bodies import ProgressBody, body_of
 from gctd.http.services import Services
 from gctd.http.tasks.attempt_logs import End, Piece
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID, OneTask
@@ -54,20 +54,12 @@ class AttemptBody:
     @classmethod
     def of(cls, attempt: AttemptView) -> AttemptBody:
         """The attempt of a view."""
-        return cls(
+        return body_of(
+            cls,
+            attempt,
             attempt=attempt.number,
-            worker=attempt.worker,
-            started_at=attempt.started_at,
-            ended_at=attempt.ended_at,
-            outcome=attempt.outcome,
-            reason=attempt.reason,
             stages=tuple(
-                StageSpan(
-                    stage=stage.stage,
-                    started_at=stage.started_at,
-                    duration_ms=stage.duration_ms,
-                    progress=UNSET if stage.progress is None else ProgressBody.of(stage.progress),
-                )
+                body_of(StageSpan, stage, progress=UNSET if stage.progress is None else body_of(ProgressBody, stage.progress))
                 for stage in attempt.stages
             ),
             log=LogBody(size=attempt.log.size, cut=attempt.log.cut) if attempt.log else None,
