@@ -78,6 +78,7 @@ class _Load:
         return share
 
 
+@attrs.define(eq=False)
 class LogScrubber:
     """Makes passes over one log. `head` gives its ends, and `memory` keeps the passes over restarts.
 
@@ -85,32 +86,21 @@ class LogScrubber:
     `Decider.fold` by category. With `from_leader` all records are read from the leader, not from the server that answers first.
     """
 
-    def __init__(
-        self,
-        reader: MessageReader,
-        registry: Registry,
-        head: Callable[[], Awaitable[Head]],
-        *,
-        folds: Mapping[str, Fold] = MappingProxyType({}),
-        share: float = SHARE,
-        memory: ScrubMemory | None = None,
-        from_leader: bool = False,
-    ) -> None:
-        self._reader = reader
-        self._registry = registry
-        self._head = head
-        self._folds = folds
-        self._share = share
-        self._memory = memory
-        self._from_leader = from_leader
-        self._at_work = False
-        self._kept_at = -inf
-        self._seen: OrderedDict[str, _LastRecord] = OrderedDict()
-        self._chosen_by = random.getrandbits(32)
-        self.current: ScrubPass | None = None
-        """The pass that runs, or that ran last; None before the first one."""
-        self.complete: ScrubPass | None = None
-        """The last pass that came to its end."""
+    _reader: MessageReader
+    _registry: Registry
+    _head: Callable[[], Awaitable[Head]]
+    _folds: Mapping[str, Fold] = attrs.field(default=MappingProxyType({}), kw_only=True)
+    _share: float = attrs.field(default=SHARE, kw_only=True)
+    _memory: ScrubMemory | None = attrs.field(default=None, kw_only=True)
+    _from_leader: bool = attrs.field(default=False, kw_only=True)
+    _at_work: bool = attrs.field(default=False, init=False)
+    _kept_at: float = attrs.field(default=-inf, init=False)
+    _seen: OrderedDict[str, _LastRecord] = attrs.field(factory=OrderedDict, init=False)
+    _chosen_by: int = attrs.field(factory=lambda: random.getrandbits(32), init=False)
+    current: ScrubPass | None = attrs.field(default=None, init=False)
+    """The pass that runs, or that ran last; None before the first one."""
+    complete: ScrubPass | None = attrs.field(default=None, init=False)
+    """The last pass that came to its end."""
 
     @property
     def found(self) -> ScrubPass | None:

@@ -18,6 +18,7 @@ import msgspec
 
 from eventlog.commit import Appended
 from eventlog.errors import Conflict, KeyTaken, LogDamaged, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.jetstream.api import WRONG_LAST_SEQUENCE
 from eventlog.jetstream.message import Message
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
@@ -25,7 +26,6 @@ from eventlog.jetstream.transport.reply_router import Silence
 
 T = TypeVar("T")
 
-WRONG_LAST_SEQUENCE = 10071
 GUARD_IN_FLIGHT = 10164
 """Another message to this aggregate is on its way through the cluster; whether it is ours will show."""
 DUPLICATE_IN_FLIGHT = 10158

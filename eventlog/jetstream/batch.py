@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from eventlog.commit import Appended
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.append import WRONG_LAST_SEQUENCE, Ack, Appender, persist, refusal
+from eventlog.jetstream.api import WRONG_LAST_SEQUENCE
+from eventlog.jetstream.append import Ack, Appender, persist, refusal
 from eventlog.jetstream.message import Message
 from eventlog.jetstream.message_reader import BrokerError
 from eventlog.jetstream.transport.connection import Connection

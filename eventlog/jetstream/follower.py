@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import attrs
 import structlog
 
 from eventlog.admin.reconcile import incarnation_of
@@ -53,6 +54,7 @@ async def follow(
     the consumer at once.
     """
     reader = _Reader(connection, stream, registry, after, until, aggregate, batch, incarnation, proof)
+    reader.done = until is not None and until <= after
     pause = _SHORTEST_PAUSE
     while not reader.done:
         try:
@@ -74,36 +76,25 @@ async def follow(
                 await connection.up(_LONGEST_PAUSE)
 
 
+@attrs.define(eq=False)
 class _Reader:
     """How far a reader has come; outlives the consumers that it reads through."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        stream: str,
-        registry: Registry,
-        after: int,
-        until: int | None,
-        aggregate: AggregateId | None,
-        batch: int,
-        incarnation: str | None,
-        proof: str | None,
-    ) -> None:
-        self._connection = connection
-        self._stream = stream
-        self._registry = registry
-        self._until = until
-        self._aggregate = aggregate
-        self._batch = batch
-        self._incarnation = incarnation
-        self._proof = proof
-        self._read_last: Commit | None = None
-        self._overlaps = False
-        self._end = 0
-        self._behind_since: float | None = None
-        self.last = after
-        self.suspect: Hole | None = None
-        self.done = until is not None and until <= after
+    _connection: Connection
+    _stream: str
+    _registry: Registry
+    last: int
+    _until: int | None
+    _aggregate: AggregateId | None
+    _batch: int
+    _incarnation: str | None
+    _proof: str | None
+    _read_last: Commit | None = None
+    _overlaps: bool = False
+    _end: int = 0
+    _behind_since: float | None = None
+    suspect: Hole | None = None
+    done: bool = False
 
     async def open(self) -> Pull:
         """A consumer, not yet made, from the last commit on; of a stream that still is what was read before.

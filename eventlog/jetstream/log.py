@@ -97,8 +97,8 @@ class JetStreamLog(LogReader):
         return appended
 
     async def _encode(self, proposal: Proposal, after: Message | None = None) -> Message:
-        sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
-        return encode(self._registry, proposal, self._connection.max_payload, sealed, after=after)
+        sealed = () if self._people is None else await self._people.encrypt(proposal, self.registry)
+        return encode(self.registry, proposal, self.connection.max_payload, sealed, after=after)
 
     async def _encode_all(self, proposals: Sequence[Proposal]) -> Sequence[Message]:
         return [await self._encode(proposal) for proposal in proposals]

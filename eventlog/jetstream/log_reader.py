@@ -36,22 +36,14 @@ class LogReader:
     """The reads of one stream, each noted by the fence of its appends. `people` opens personal fields."""
 
     def __init__(self, connection: Connection, stream: str, registry: Registry, people: PersonalDataCipher | None) -> None:
-        self._connection = connection
+        self.connection = connection
+        """The connection that it works over."""
         self._stream = stream
-        self._registry = registry
+        self.registry = registry
+        """The types of the events and states in it."""
         self._people = people
         self._reads = MessageReader(connection, stream)
         self._fence = Fence(connection, stream, self._reads)
-
-    @property
-    def registry(self) -> Registry:
-        """The types of the events and states in it."""
-        return self._registry
-
-    @property
-    def connection(self) -> Connection:
-        """The connection that it works over."""
-        return self._connection
 
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """See `eventlog.port.EventLog.last`."""
@@ -108,7 +100,7 @@ class LogReader:
 
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """See `eventlog.port.EventLog.reveal`."""
-        return await revealed(commit, self._registry, self._people)
+        return await revealed(commit, self.registry, self._people)
 
     async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
         """See `eventlog.port.EventLog.history`. Raises Unavailable."""
@@ -119,7 +111,7 @@ class LogReader:
                 if stored.seq > newest.sequence:
                     return
                 after = stored.seq
-                yield stored.commit(self._registry)
+                yield stored.commit(self.registry)
 
     async def _some(self, request: dict[str, Any]) -> Sequence[StoredMessage]:
         """Messages that are known to be there."""
@@ -130,7 +122,7 @@ class LogReader:
 
     async def ids(self, category: str) -> Sequence[str]:
         """Return the ids of the aggregates of a category, as the leader counts them. Raises Unavailable."""
-        subjects = await self._persist(lambda: subjects_of(self._connection, self._stream, f"{category}.*"))
+        subjects = await self._persist(lambda: subjects_of(self.connection, self._stream, f"{category}.*"))
         return sorted(subject.rpartition(".")[2] for subject in subjects)
 
     async def last_of_all(self, category: str) -> AsyncIterator[Sequence[Commit]]:
@@ -146,12 +138,12 @@ class LogReader:
             if len(found) < len(subjects):
                 missing = set(subjects) - {stored.subject for stored in found}
                 raise Unavailable(f"the last commit of {min(missing)} cannot be read")
-            yield [stored.commit(self._registry) for stored in found]
+            yield [stored.commit(self.registry) for stored in found]
 
     def _commit(self, stored: StoredMessage | None) -> Commit | None:
         if stored is None:
             return None
-        commit = stored.commit(self._registry)
+        commit = stored.commit(self.registry)
         self._fence.read(commit)
         return commit
 
@@ -167,9 +159,9 @@ class LogReader:
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
         lists: Any = reader.follow(
-            self._connection,
+            self.connection,
             self._stream,
-            self._registry,
+            self.registry,
             after=after,
             until=until,
             aggregate=aggregate,
@@ -192,7 +184,7 @@ class LogReader:
     async def _info(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
         """The leader's information on the stream: once, and noted by the fence. Raises Unavailable."""
         body = msgspec.json.encode(request) if request else b""
-        reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}", body)
+        reply = await self.connection.ask(f"$JS.API.STREAM.INFO.{self._stream}", body)
         answer: dict[str, Any] = msgspec.json.decode(reply.data)
         if "error" in answer:
             raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
@@ -212,4 +204,4 @@ class LogReader:
                         raise Unavailable(f"the stream {self._stream} cannot be read: {error}") from error
                     raise
             await asyncio.sleep(_PAUSE)
-            await self._connection.up(end - loop.time())
+            await self.connection.up(end - loop.time())

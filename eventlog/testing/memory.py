@@ -51,7 +51,8 @@ class MemoryLog:
         self.before: Hook | None = None
         self.after: Hook | None = None
         self.incarnation = str(uuid.uuid4())
-        self._registry = registry
+        self.registry = registry
+        """The types of the events and states in it."""
         self._max_payload = max_payload
         self._people = people
         self._commits: list[Commit] = []
@@ -59,11 +60,6 @@ class MemoryLog:
         self._damaged: set[int] = set()
         self._keys: dict[str, int] = {}
         self._news = asyncio.Condition()
-
-    @property
-    def registry(self) -> Registry:
-        """The types of the events and states in it."""
-        return self._registry
 
     # Faults
 
@@ -104,7 +100,7 @@ class MemoryLog:
         async with self._news:
             self._set(
                 [
-                    Commit(c.sequence, c.subject, data, self._registry, c.headers) if c.sequence == sequence else c
+                    Commit(c.sequence, c.subject, data, self.registry, c.headers) if c.sequence == sequence else c
                     for c in self._commits
                 ]
             )
@@ -112,7 +108,7 @@ class MemoryLog:
     async def publish(self, subject: str, data: bytes, headers: bytes | None = None) -> int:
         """Store a message past the event log, as any client of the broker can; gives its sequence."""
         async with self._news:
-            commit = Commit(len(self._commits) + 1, subject, data, self._registry, headers)
+            commit = Commit(len(self._commits) + 1, subject, data, self.registry, headers)
             self._set([*self._commits, commit])
             self._news.notify_all()
         return commit.sequence
@@ -179,8 +175,8 @@ class MemoryLog:
         return appended
 
     async def _encode(self, proposal: Proposal) -> bytes:
-        sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
-        body = self._registry.encode(proposal.commit, sealed, proposal.prev)
+        sealed = () if self._people is None else await self._people.encrypt(proposal, self.registry)
+        body = self.registry.encode(proposal.commit, sealed, proposal.prev)
         if len(body) > self._max_payload:
             raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({self._max_payload:,} bytes)")
         return body
@@ -212,7 +208,7 @@ class MemoryLog:
         subject, traceparent = proposal.aggregate.subject, proposal.commit.traceparent
         trace = "" if traceparent is None else f"traceparent: {traceparent}\r\n"
         headers = f"NATS/1.0\r\n{guard or f'{GUARD}: {proposal.expected}'}\r\n{trace}\r\n"
-        commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers.encode())
+        commit = Commit(len(self._commits) + 1, subject, body, self.registry, headers.encode())
         self._commits.append(commit)
         self._by_subject.setdefault(subject, []).append(commit)
         if proposal.key is not None:
@@ -236,7 +232,7 @@ class MemoryLog:
 
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """See `eventlog.port.EventLog.reveal`."""
-        return await revealed(commit, self._registry, self._people)
+        return await revealed(commit, self.registry, self._people)
 
     async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
         """See `eventlog.port.EventLog.history`."""

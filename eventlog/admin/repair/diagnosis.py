@@ -15,14 +15,12 @@ import attrs
 
 from eventlog.commit import Commit
 from eventlog.errors import Unavailable, UndecodableCommit
-from eventlog.jetstream.api import Refused, ask, call
+from eventlog.jetstream.api import Refused, ask, call, subjects_of
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 
 _TOGETHER = 512
-_SUBJECTS = 100_000
-"""Subjects that the server lists in one answer."""
 _ELECTED_WITHIN = 60.0
 _PATIENCE = 5.0
 """Seconds that an election may take before the lead is handed on once more."""
@@ -141,7 +139,8 @@ class Diagnosis:
                 self.faults[sequence] = attrs.evolve(fault, subject=await witness.subject_at(sequence))
         if not any(fault.subject is None and fault.problem == UNREADABLE for fault in self.faults.values()):
             return
-        left = {subject: count - self._count.get(subject, 0) for subject, count in (await _counts(connection, stream)).items()}
+        counted = await subjects_of(connection, stream, ">")
+        left = {subject: count - self._count.get(subject, 0) for subject, count in counted.items()}
         for fault in self.faults.values():
             if fault.subject is not None and fault.problem == UNREADABLE:
                 left[fault.subject] = left.get(fault.subject, 0) - 1
@@ -204,14 +203,3 @@ async def _leader_of(connection: Connection, stream: str) -> str | None:
         return None
     leader: str | None = info["cluster"].get("leader")
     return leader
-
-
-async def _counts(connection: Connection, stream: str) -> dict[str, int]:
-    """The number of records of each subject, as the server counts them."""
-    counts: dict[str, int] = {}
-    while True:
-        info = await ask(connection, f"STREAM.INFO.{stream}", {"subjects_filter": ">", "offset": len(counts)})
-        page = info["state"].get("subjects") or {}
-        counts |= page
-        if len(page) < _SUBJECTS:
-            return counts

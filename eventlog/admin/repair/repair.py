@@ -89,25 +89,16 @@ def _noted(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+@attrs.frozen(eq=False)
 class StreamRepair:
     """Repairs one stream from `sources`, and with tombstones if an `operator` accepts the loss. `witness`: see its class."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        stream: str,
-        registry: Registry,
-        *,
-        sources: Sequence[Source],
-        witness: Witness,
-        operator: Operator | None = None,
-    ) -> None:
-        self._connection = connection
-        self._stream = stream
-        self._registry = registry
-        self._sources = sources
-        self._witness = witness
-        self._operator = operator
+    _connection: Connection
+    _stream: str
+    _registry: Registry
+    _sources: Sequence[Source] = attrs.field(kw_only=True)
+    _witness: Witness = attrs.field(kw_only=True)
+    _operator: Operator | None = attrs.field(default=None, kw_only=True)
 
     async def plan(self) -> Repair:
         """Find the damage and a remedy of each fault, without changing anything. Raises RepairRefused, Unavailable."""
