@@ -44,16 +44,14 @@ class Copies(Protocol):
 class Switching(Store, Protocol):
     """A store whose live tables can change places with a copy."""
 
-    async def switch(self, projections: Collection[str]) -> None:
+    async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
         """Have NEW take the place of the live tables, which are OLD then (an older OLD goes), in one transaction.
 
         `projections` are the read model's: NEW has to be at least as far as the live tables in each of them. All other
-        checkpoints move along. No read fails, and no read sees both. NEW must not be open. Raises CopyRefused, StoreInUse,
+        checkpoints move along. No read fails, and no read sees both. NEW must not be open. With OLD as `part` it is the other
+        way round: OLD takes the place of the live tables, which are NEW then. Raises CopyRefused, StoreInUse,
         StoreUnavailable, without an effect.
         """
-
-    async def rollback(self, projections: Collection[str]) -> None:
-        """As `switch`, with OLD; the tables that were live are NEW then."""
 
 
 def check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], copy: Mapping[str, Checkpoint]) -> None:

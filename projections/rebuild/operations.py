@@ -20,8 +20,8 @@ from eventlog import EventLog, EventLogError
 from projections.errors import CopyRefused, ProjectionError
 from projections.model import ReadModel
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Copies, Switching
-from projections.rebuild.rebuild import rollback, switch
+from projections.rebuild.copies import Copies, CopyPart, Switching
+from projections.rebuild.rebuild import switch
 from projections.store import Store
 
 log = structlog.get_logger(__name__)
@@ -114,8 +114,8 @@ class AdminHandler:
                 )
             if self._copies is None or not isinstance(self._store, Switching):
                 raise CopyRefused("this database keeps no copies")
-            change = switch if order.work is Operation.SWITCH else rollback
-            await change(self._projector, self._store, self._copies, self._log, self._model)
+            part = CopyPart.NEW if order.work is Operation.SWITCH else CopyPart.OLD
+            await switch(self._projector, self._store, self._copies, self._log, self._model, part)
             return AdminResult(sequence=self._projector.farthest)
 
 

@@ -87,23 +87,20 @@ async def check_fits(copy: Reader, model: ReadModel) -> None:
             )
 
 
-async def switch(projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel) -> None:
+async def switch(
+    projector: Projector,
+    store: Switching,
+    copies: Copies,
+    event_log: EventLog,
+    model: ReadModel,
+    part: CopyPart = CopyPart.NEW,
+) -> None:
     """Have the new copy take the place of the live tables, which are kept as the old ones.
 
     `projector` brings the live tables up to date, or has been loaded. The copy is brought up to them first; for the last commits
-    the projector waits. Raises CopyRefused, StoreInUse, StoreUnavailable, without an effect.
+    the projector waits. With OLD as `part` it goes back to the old tables: the live tables become the new copy. Raises
+    CopyRefused, StoreInUse, StoreUnavailable, without an effect.
     """
-    await _change(projector, store, copies, event_log, model, CopyPart.NEW)
-
-
-async def rollback(projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel) -> None:
-    """As `switch`, back to the old tables: the live tables become the new copy."""
-    await _change(projector, store, copies, event_log, model, CopyPart.OLD)
-
-
-async def _change(
-    projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel, part: CopyPart
-) -> None:
     await _lead(projector, store)
     if part not in await copies.there():
         raise CopyRefused(
@@ -123,7 +120,7 @@ async def _change(
             await Projector(event_log, copy, model).run(until=end)
             await copy.close()
             started = time.perf_counter()
-            await (store.switch if part is CopyPart.NEW else store.rollback)(names)
+            await store.switch(names, part)
             took = time.perf_counter() - started
     finally:
         await copy.close()

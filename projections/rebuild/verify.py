@@ -111,9 +111,7 @@ class Verification:
     digest: str | None = None
 
 
-async def verify(
-    live: Reader, event_log: EventLog, model: ReadModel, *, directory: Path | None = None, run: Run = run_silently
-) -> Verification:
+async def verify(live: Reader, event_log: EventLog, model: ReadModel, *, run: Run = run_silently) -> Verification:
     """Fold the log up to the position of a read model, and compare row by row, also while the read model is written.
 
     Raises LogDamaged if it does not belong to this log, MigrationError if another version of the program made it, Behind if its
@@ -122,10 +120,7 @@ async def verify(
     head = await event_log.head()
     async with live.snapshot() as ours:
         until = await _sequence_of(ours, model, head)
-        async with (
-            replayed_copy(event_log, model, until=until, directory=directory, run=run) as fresh,
-            fresh.snapshot() as theirs,
-        ):
+        async with replayed_copy(event_log, model, until=until, run=run) as fresh, fresh.snapshot() as theirs:
             difference = await compare_snapshots(ours, theirs, model)
             return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model))
 

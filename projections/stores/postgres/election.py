@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import asyncpg
@@ -46,7 +46,8 @@ class PostgresElection:
         self._address = address
         self._write_timeout = write_timeout
         self._taking = asyncio.Lock()
-        self._connection: Any = None
+        self.connection: Any = None
+        """The connection that writes; there is one after `take` gave true."""
         self._candidate: Any = None
         self._lost = asyncio.Event()
         self._lost.set()
@@ -56,17 +57,12 @@ class PostgresElection:
         self.silent: float | None = None
         """Seconds for which the process that leads was not heard of, as last looked; None if this one leads, or unknown."""
 
-    @property
-    def connection(self) -> Any:
-        """The connection that writes; there is one after `take` gave true."""
-        return self._connection
-
     async def take(self) -> bool:
         """Become the one that writes, or stay so. False where another process is. Raises StoreUnavailable."""
         async with self._taking:
-            if self._connection is not None and not self._connection.is_closed():
+            if self.connection is not None and not self.connection.is_closed():
                 return True
-            self._connection = None
+            self.connection = None
             with translated(self._address):
                 candidate = await self._connected()
                 if not await self._locks(candidate):
@@ -74,7 +70,7 @@ class PostgresElection:
                 self.token = await lease.taken(candidate)
             self.silent = None
             self._candidate = None
-            self._connection = candidate
+            self.connection = candidate
             self._lost.clear()
             candidate.add_termination_listener(lambda *_: self._lost.set())
             self._beating = asyncio.create_task(self._beat(candidate, self.token), name="lease of the projector")
@@ -132,8 +128,8 @@ class PostgresElection:
     async def release(self) -> None:
         """Let another process have its turn."""
         async with self._taking:
-            connections = (self._connection, self._candidate)
-            self._connection = self._candidate = None
+            connections = (self.connection, self._candidate)
+            self.connection = self._candidate = None
             beating, self._beating = self._beating, None
             if beating is not None:
                 beating.cancel()
@@ -148,12 +144,9 @@ class PostgresElection:
         await self._name(connection)
         await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", what)
 
-    def news(self) -> AbstractAsyncContextManager[AsyncIterator[Mapping[str, Checkpoint] | None]]:
-        """The checkpoints now, and again whenever a process has moved them; None about once a second if none has."""
-        return self._news()
-
     @asynccontextmanager
-    async def _news(self) -> AsyncIterator[AsyncIterator[Mapping[str, Checkpoint] | None]]:
+    async def news(self) -> AsyncIterator[AsyncIterator[Mapping[str, Checkpoint] | None]]:
+        """The checkpoints now, and again whenever a process has moved them; None about once a second if none has."""
         heard = asyncio.Event()
         with translated(self._address):
             connection = await connect(self._address, command_timeout=QUERY_TIMEOUT)
@@ -180,7 +173,7 @@ class PostgresElection:
                 raise StoreUnavailable(f"{self._address}: the connection was closed")
             with translated(self._address):
                 checkpoints = await writing.read_checkpoints(connection)
-            if self._connection is None:
+            if self.connection is None:
                 self.silent = 0.0
             yield checkpoints
 

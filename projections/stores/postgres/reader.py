@@ -168,9 +168,23 @@ class PostgresReader:
         """See `projections.store.Reader.transaction`."""
         return transaction(self.address, self._asked())
 
-    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
         """Everything as it is now."""
-        return _snapshot(self.address)
+        with translated(self.address):
+            connection = await connect(self.address)
+        try:
+            with translated(self.address):
+                await times_as_text(connection)
+                transaction = connection.transaction(isolation="repeatable_read", readonly=True)
+                await transaction.start()
+                # Copies do not replace the tables in this transaction, and its snapshot is taken only afterwards.
+                await connection.execute(f"LOCK TABLE {schema.CHECKPOINTS} IN ACCESS SHARE MODE")
+                await writing.read_checkpoints(connection)
+            yield _Snapshot(self.address, connection)
+        finally:
+            with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await connection.close(timeout=5)
 
     def _asked(self) -> Any:
         if self.withheld is not None:
@@ -181,24 +195,6 @@ class PostgresReader:
         if self._pool is None:
             raise StoreUnavailable(f"{self.address} is not open")
         return self._pool
-
-
-@asynccontextmanager
-async def _snapshot(address: DatabaseAddress) -> AsyncIterator[_Snapshot]:
-    with translated(address):
-        connection = await connect(address)
-    try:
-        with translated(address):
-            await times_as_text(connection)
-            transaction = connection.transaction(isolation="repeatable_read", readonly=True)
-            await transaction.start()
-            # Copies do not replace the tables in this transaction, and its snapshot is taken only afterwards.
-            await connection.execute(f"LOCK TABLE {schema.CHECKPOINTS} IN ACCESS SHARE MODE")
-            await writing.read_checkpoints(connection)
-        yield _Snapshot(address, connection)
-    finally:
-        with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            await connection.close(timeout=5)
 
 
 class _Snapshot:

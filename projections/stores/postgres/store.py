@@ -154,18 +154,11 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 await indexes.make(await self._writer())
 
-    async def switch(self, projections: Collection[str]) -> None:
-        """Have the copy that was made (`PostgresCopies`) take the place of the live tables, which are kept as the old ones.
+    async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
+        """Have a copy (`PostgresCopies`) take the place of the live tables, which are kept as the other part.
 
         See `projections.rebuild.copies.Switching`. Raises NotLeading where another process writes.
         """
-        await self._change(projections, CopyPart.NEW)
-
-    async def rollback(self, projections: Collection[str]) -> None:
-        """As `switch`, with the tables that were live before; the live tables become the copy."""
-        await self._change(projections, CopyPart.OLD)
-
-    async def _change(self, projections: Collection[str], part: CopyPart) -> None:
         async with self._writing:
             with translated(self.address):
                 writer = await self._writer()

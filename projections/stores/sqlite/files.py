@@ -82,12 +82,7 @@ def quarantine(file: Path) -> Path:
     """Rename a file of a database, which no process has open, and all files that belong to it. Return the new name."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = file.with_name(f"{file.name}.damaged-{moment}")
-    for ending in (
-        "-wal",
-        "-shm",
-        ".sha256",
-        "",
-    ):  # a log left behind would be taken for the next one's
+    for ending in ("-wal", "-shm", ".sha256", ""):  # a log left behind would be taken for the next one's
         with suppress(FileNotFoundError):
             file.with_name(f"{file.name}{ending}").rename(aside.with_name(f"{aside.name}{ending}"))
     return aside

@@ -7,7 +7,7 @@ import socket
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -21,6 +21,9 @@ from projections.stores.sqlite.transactions import ReadConnections, SQLiteReadTr
 
 T = TypeVar("T")
 
+_TIMEOUT = 0.25
+"""Seconds that a query may wait for a lock, in the event loop (there is next to none in WAL mode)."""
+
 
 class SQLiteReader:
     """Looks at a database file, also while another process writes to it: `projections.store.Reader`.
@@ -31,11 +34,8 @@ class SQLiteReader:
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, *, read_timeout: float = 0.25, is_copy: bool = False) -> None:
-        """`read_timeout`: seconds that a query may wait for a lock, in the event loop (there is next to none in WAL mode).
-
-        `is_copy`: the file at `path` itself is meant, as `SQLiteCopies` does; else the one that is live there.
-        """
+    def __init__(self, path: Path, *, is_copy: bool = False) -> None:
+        """`is_copy`: the file at `path` itself is meant, as `SQLiteCopies` does; else the one that is live there."""
         self.path = path
         self._is_copy = is_copy
         self.damage: StoreDamaged | None = None
@@ -44,7 +44,6 @@ class SQLiteReader:
         """Why queries are refused now, see `projections.store.Store`."""
         self.file = path
         """The file that is live, since it was opened; `path` is what the database is known by."""
-        self._read_timeout = read_timeout
         self._connection: sqlite3.Connection | None = None
         self._reads = self._connections(path)
         self._opened_times = 0
@@ -76,7 +75,7 @@ class SQLiteReader:
         return self.path if self._is_copy else files.file_of(self.path, files.read(self.path).live)
 
     def _connect(self, file: Path) -> sqlite3.Connection:
-        connection = connect_reader(file, busy_timeout=self._read_timeout)
+        connection = connect_reader(file, busy_timeout=_TIMEOUT)
         try:
             schema.read_version(connection)
         except BaseException:
@@ -157,7 +156,7 @@ class SQLiteReader:
             yield reading
 
     def _connections(self, path: Path) -> ReadConnections:
-        return ReadConnections(path, self._watched, busy_timeout=self._read_timeout)
+        return ReadConnections(path, self._watched, busy_timeout=_TIMEOUT)
 
     def state(self) -> object:
         """See `projections.store.Reader.state`: SQLite counts the transactions that others wrote, for each connection."""
@@ -200,9 +199,16 @@ class SQLiteReader:
             found = {table: f"SELECT max(rowid) FROM {schema.quoted(table)}" for table in tables}  # noqa: S608 - quoted
             return {table: self._opened().execute(sql).fetchone()[0] or 0 for table, sql in found.items()}
 
-    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
         """Everything as it is now."""
-        return _snapshot(self.file)
+        with ThreadPoolExecutor(1, thread_name_prefix="snapshot") as thread:
+            snapshot = _Snapshot(self.file, thread)
+            try:
+                await snapshot.begin()
+                yield snapshot
+            finally:
+                await snapshot.end()
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -222,17 +228,6 @@ class SQLiteReader:
         if self._connection is None:
             raise StoreUnavailable(f"{self.path} is not open")
         return self._connection
-
-
-@asynccontextmanager
-async def _snapshot(path: Path) -> AsyncIterator[_Snapshot]:
-    with ThreadPoolExecutor(1, thread_name_prefix="snapshot") as thread:
-        snapshot = _Snapshot(path, thread)
-        try:
-            await snapshot.begin()
-            yield snapshot
-        finally:
-            await snapshot.end()
 
 
 class _Snapshot:

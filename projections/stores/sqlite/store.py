@@ -16,7 +16,7 @@ from eventlog.support.ticks import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven
-from projections.rebuild.copies import check_as_far
+from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.sqlite import files, indexes, migrating, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
@@ -45,11 +45,10 @@ class SQLiteStore(SQLiteReader):
         *,
         patience: float = 2.0,
         write_timeout: float = 5.0,
-        read_timeout: float = 0.25,
         is_copy: bool = False,
         on_waiting: Callable[[str], object] | None = None,
     ) -> None:
-        super().__init__(path, read_timeout=read_timeout, is_copy=is_copy)
+        super().__init__(path, is_copy=is_copy)
         self._on_waiting = on_waiting
         self._locked = files.locked_as(path) if is_copy else path
         self._patience = patience
@@ -203,27 +202,20 @@ class SQLiteStore(SQLiteReader):
         """Make the indexes that have been left out."""
         await self._run(lambda: indexes.make(self._opened_writer()))
 
-    async def switch(self, projections: Collection[str]) -> None:
-        """Have the copy that was made (`SQLiteCopies`) take the place of the live tables, which are kept as the old ones.
+    async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
+        """Have a copy (`SQLiteCopies`) take the place of the live tables, which are kept as the other part.
 
         See `projections.rebuild.copies.Switching`.
         """
         now = files.read(self.path)
-        await self._change(projections, now.new, Files(now.new, now.live))
-
-    async def rollback(self, projections: Collection[str]) -> None:
-        """As `switch`, with the tables that were live before; the live tables become the copy."""
-        now = files.read(self.path)
-        if now.old is None:
+        if part is CopyPart.OLD and now.old is None:
             raise CopyRefused("there are no old tables to go back to")
-        await self._change(projections, now.old, Files(now.old))
-
-    async def _change(self, projections: Collection[str], number: int, then: Files) -> None:
+        then = Files(now.new, now.live) if part is CopyPart.NEW or now.old is None else Files(now.old)
         # A cancellation in between must not leave a writer on one file and readers on another.
-        await asyncio.shield(self._change_whole(projections, number, then))
+        await asyncio.shield(self._change(projections, then))
 
-    async def _change_whole(self, projections: Collection[str], number: int, then: Files) -> None:
-        file = files.file_of(self.path, number)
+    async def _change(self, projections: Collection[str], then: Files) -> None:
+        file = files.file_of(self.path, then.live)
         reader = await self._run(lambda: self._adopt(projections, file, then))
         await self._read_from(reader, file)
 

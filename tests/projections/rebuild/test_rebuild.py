@@ -18,7 +18,7 @@ from projections.migrations import Migrations
 from projections.model import Projection, Put, ReadModel
 from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
-from projections.rebuild.rebuild import check_whole, confirm, fill, rollback, switch
+from projections.rebuild.rebuild import check_whole, confirm, fill, switch
 from projections.rebuild.verify import compare, dump, replayed_copy, verify
 from projections.store import Checkpoint, Step
 from projections.stores.databases import copies_at, store_at
@@ -116,7 +116,7 @@ async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
         right = not await wrong()
         assert await copies.there() == [CopyPart.OLD]
         await projector.wait_for((await log.head()).last, 20)
-        await rollback(projector, store, copies, log, MODEL)
+        await switch(projector, store, copies, log, MODEL, CopyPart.OLD)
         assert await copies.there() == [CopyPart.NEW]
         await projector.wait_for((await log.head()).last, 20)
         done = True
@@ -247,10 +247,10 @@ async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book
     await Projector(log, store, newer).run(until=150)
     await equals_a_fold(log, store, newer)
     with pytest.raises(CopyRefused, match="is of version 1, this program has 2"):
-        await rollback(later, store, copies, log, newer)
+        await switch(later, store, copies, log, newer, CopyPart.OLD)
     before = Projector(log, store, MODEL)
     await before.load()
-    await rollback(before, store, copies, log, MODEL)
+    await switch(before, store, copies, log, MODEL, CopyPart.OLD)
     await Projector(log, store, MODEL).run(until=150)
     await equals_a_fold(log, store)
 
@@ -276,7 +276,7 @@ async def test_checkpoints_of_others_go_along_and_parked_aggregates_do_not(
     assert (await store.checkpoints())["jobs"] == jobs
     moved = attrs.evolve(jobs, sequence=9)
     await store.advance([Step(projection=other, before=jobs, after=moved, changes=())])
-    await rollback(projector, store, copies_at(url), log, FIXED)
+    await switch(projector, store, copies_at(url), log, FIXED, CopyPart.OLD)
     assert len(projector.parked) == 1
     assert (await store.checkpoints())["jobs"] == moved
 

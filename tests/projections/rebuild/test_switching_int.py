@@ -16,7 +16,7 @@ from projections.errors import CopyRefused, NotLeading, StoreInUse
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
-from projections.rebuild.rebuild import confirm, fill, rollback, switch
+from projections.rebuild.rebuild import confirm, fill, switch
 from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore, switching
 from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
@@ -109,8 +109,8 @@ async def test_sessions_everywhere_go_on_and_no_statement_sees_some_of_these_and
     ):
         await wait_until(lambda: leading.lead.held)
         tasks = [asyncio.create_task(read(one)) for one in (filled, beside, beside, reader, reader)]
-        for number, change_places in enumerate((switch, rollback), start=1):
-            await change_places(leading, filled, PostgresCopies(postgres_url), log, MODEL)
+        for number, part in enumerate((CopyPart.NEW, CopyPart.OLD), start=1):
+            await switch(leading, filled, PostgresCopies(postgres_url), log, MODEL, part)
             appended = await Book(log).append(f"after-{number}", Opened(f"after {number}"), Booked(7))
             for projector, store in ((leading, filled), (standing_by, beside)):
                 await projector.wait_for(appended.sequence, 30)
@@ -225,7 +225,7 @@ async def test_a_schema_of_somebody_else_is_left_alone(postgres_url: str, filled
     await execute(postgres_url, "CREATE SCHEMA public__old; CREATE TABLE public__old.mine (id TEXT)")
     assert await copies.there() == [CopyPart.NEW]
     await copies.discard(CopyPart.OLD)
-    for refused in (filled.switch(NAMES), filled.rollback(NAMES), copies.reader(CopyPart.OLD).open()):
+    for refused in (filled.switch(NAMES), filled.switch(NAMES, CopyPart.OLD), copies.reader(CopyPart.OLD).open()):
         with pytest.raises(CopyRefused):
             await refused
     await copies.discard(CopyPart.NEW)

@@ -19,7 +19,7 @@ from projections.model import Change, Column, Delete, Put, ReadModel, Table
 from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
-from projections.rebuild.rebuild import confirm, fill, rollback
+from projections.rebuild.rebuild import confirm, fill, switch
 from projections.rebuild.verify import Run, compare, replayed_copy
 from projections.store import SchemaVersion, Store
 from projections.stores.databases import copies_at, store_at
@@ -117,7 +117,7 @@ async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(na
         async with store_at(database_url) as before:
             projector = Projector(log, before, OLDER)
             await projector.load()
-            await rollback(projector, before, copies, log, OLDER)
+            await switch(projector, before, copies, log, OLDER, CopyPart.OLD)
         async with served(log, database_url, OLDER) as (side, store):
             await side.projector.wait_for(260, 20)
             assert (await store.schema()).version == 2
