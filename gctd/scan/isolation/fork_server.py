@@ -98,7 +98,8 @@ class ForkServer:
                     return process
                 self._end(process, channel)
             process, channel = self._running = self._open()
-            self._hand_over(channel, descriptors)
+            with suppress(ConnectionError):  # it has ended already: the stream to the supervisor ends without an answer
+                self._hand_over(channel, descriptors)
             return process
 
     @staticmethod

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
 
 from gctd.domain.errors import BadInput, Refused
-from gctd.worker.identity import claim
+from gctd.worker.identity import claim, host_platform
 
 
 def test_workers_without_an_id_never_meet_on_one_host(tmp_path: Path) -> None:
@@ -48,3 +49,20 @@ def test_an_id_that_was_asked_for_is_refused_where_it_is_taken_or_cannot_be_one(
     claim(tmp_path, "build-7").release()
     with pytest.raises(BadInput, match="1 to 64 characters"):
         claim(tmp_path, "a b")
+
+
+@pytest.mark.parametrize(
+    ("machine", "architecture"),
+    [
+        ("x86_64", "amd64"),
+        ("aarch64", "arm64"),
+        ("armv7l", "arm"),
+        ("i686", "386"),
+        ("loongarch64", "loong64"),
+        ("riscv64", "riscv64"),
+    ],
+)
+def test_a_host_has_the_platform_that_go_names(monkeypatch: pytest.MonkeyPatch, machine: str, architecture: str) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert host_platform() == f"linux/{architecture}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -101,3 +103,26 @@ async def test_a_supervisor_that_cannot_be_started_is_an_error(
             await shell("true", tmp_path)
     finally:
         server.end()
+
+
+async def test_a_fork_server_that_has_ended_before_its_first_request_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ending(fork_server.ForkServer):
+        @staticmethod
+        def _open() -> tuple[subprocess.Popen[bytes], socket.socket]:
+            child, channel = fork_server.ForkServer._open()
+            child.wait(30)
+            started.append(child)
+            return child, channel
+
+    started: list[subprocess.Popen[bytes]] = []
+    server = Ending()
+    monkeypatch.setattr(fork_server, "_SERVE", "raise SystemExit(1)")
+    monkeypatch.setattr(process, "FORK_SERVER", server)
+    try:
+        with pytest.raises(ProcessError, match="does not answer"):
+            await shell("true", tmp_path)
+    finally:
+        server.end()
+    assert len(started) == 2
