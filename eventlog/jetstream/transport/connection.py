@@ -32,6 +32,8 @@ RECONNECT_GRACE = 5.0
 """Seconds that a client may reconnect by itself before the watchdog tries a second one."""
 
 _CLOSE_TIMEOUT = 5.0
+_CUT_OFF = (ConnectionResetError, BrokenPipeError, nats.errors.UnexpectedEOF)
+"""Errors of a connection that the server ended."""
 
 
 @attrs.define
@@ -224,6 +226,8 @@ class Connection:
     def _on_error(self, error: Exception) -> None:
         self.counters.errors += 1
         text = str(error) or repr(error)
+        if isinstance(error, _CUT_OFF) and "authorization" in self._last_error.lower():
+            return  # a server that refuses closes at once, which can be seen before its answer
         if text != self._last_error:  # a server that is away is one line, not four a second
             self._last_error = text
             log.warning("nats error", error=text, servers=self.options.addresses)

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import socket
+import struct
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -54,14 +56,19 @@ async def test_connecting_to_nothing_fails_in_time_and_says_what_to_do() -> None
     assert "secret" not in str(error.value)
 
 
+async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Introduce a server, and read what a client sends up to its first ping."""
+    info = {"server_id": "x", "version": "2.10.0", "proto": 1, "max_payload": 1, "headers": True}
+    writer.write(b"INFO %b\r\n" % json.dumps(info).encode())
+    while b"PING" not in await reader.readline():
+        pass
+
+
 async def test_the_time_to_connect_ends_also_at_the_moment_of_a_refusal() -> None:
     """`asyncio.wait_for` of Python 3.11, which nats-py uses, loses a cancellation that comes with a result."""
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        info = {"server_id": "x", "version": "2.10.0", "proto": 1, "max_payload": 1, "headers": True}
-        writer.write(b"INFO %b\r\n" % json.dumps(info).encode())
-        while b"PING" not in await reader.readline():
-            pass
+        await greet(reader, writer)
         writer.write(b"-ERR 'Authorization Violation'\r\n")
         time.sleep(max(0.0, deadline + 0.1 - time.monotonic()))  # noqa: ASYNC251 - the loop finds both at once
         writer.close()
@@ -76,6 +83,30 @@ async def test_the_time_to_connect_ends_also_at_the_moment_of_a_refusal() -> Non
         assert done, "the opening did not end"
         with pytest.raises(Unavailable, match="Authorization Violation"):
             await opening
+
+
+async def test_a_refusal_is_the_reason_also_if_the_server_resets_later_connections_before_its_answer_is_read() -> None:
+    seen = 0
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        await greet(reader, writer)
+        seen += 1
+        if seen == 1:
+            writer.write(b"-ERR 'Authorization Violation'\r\n")
+            writer.close()
+        else:
+            connection: socket.socket = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        address = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(Unavailable, match="Authorization Violation"):
+            async with Connection.open(address, name="test", timeout=3):
+                pass
+    assert seen > 1
 
 
 async def test_an_address_that_is_none_is_unavailable() -> None:
