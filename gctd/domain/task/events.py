@@ -36,10 +36,8 @@ class TaskQueued:
     `commit_sha`: the commit to analyse; None: the commit of the ref when a worker takes the task. `rescores`: the profile of this
     earlier test run is scored again, and no test is run. `baseline`: the analysis serves only as a base of comparisons.
     `reuse_since`: an analysis of the same commit, made in the same way since that time, is also the result of this task, and no
-    test
-    is run; None: the tests are run. `go_version` is the least version of Go that the project's go.mod asks for; empty: unknown,
-    or
-    not needed. `uploads`: these uploaded profiles are scored, and no test is run.
+    test is run; None: the tests are run. `go_version` is the least version of Go that the project's go.mod asks for; empty:
+    unknown, or not needed. `uploads`: these uploaded profiles are scored, and no test is run.
     """
 
     id: str

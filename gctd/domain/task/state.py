@@ -23,9 +23,8 @@ class TaskStatus(StrEnum):
     """The states of a task (docs/explanation/tracker.md).
 
     `queued`: the task waits for a worker since it was scheduled or retried. `pending`: an attempt ended without a result, and
-    another
-    follows. `failed`: the last attempt failed, or the task was cancelled. `expired`: no worker took the task in time, or the last
-    worker was lost.
+    another follows. `failed`: the last attempt failed, or the task was cancelled. `expired`: no worker took the task in time, or
+    the last worker was lost.
     """
 
     PENDING = "pending"

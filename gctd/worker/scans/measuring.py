@@ -54,14 +54,14 @@ def measured_now(run: GoTestRun, sandbox: str) -> MeasuredRun:
 async def measured_before(measurement: Measurement, blobs: Blobs) -> MeasuredRun:
     """The run of an earlier task. Raises WorkFailed if its profile is gone."""
 
-    async def body_of(stored: Blob | None, gone: str) -> bytes | None:
+    async def blob_of(stored: Blob | None, gone: str) -> bytes | None:
         try:
             return None if stored is None else await blobs.get(stored.digest)
         except BlobMissing as missing:
             raise WorkFailed(f"{gone}: {missing}; analyse that commit again", permanent=True) from missing
 
-    profile = await body_of(measurement.profile, f"the coverage profile of {measurement.task} is gone")
-    facts = await body_of(measurement.tests, f"the test results of {measurement.task} are gone")
+    profile = await blob_of(measurement.profile, f"the coverage profile of {measurement.task} is gone")
+    facts = await blob_of(measurement.tests, f"the test results of {measurement.task} are gone")
     return MeasuredRun(
         profile=profile,
         go_version=measurement.go_version,
