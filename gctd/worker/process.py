@@ -78,7 +78,10 @@ class WorkerProcess:
         self._news.set()
 
     async def run(self) -> None:
-        """Work until a stop is requested. Raises Unavailable if the broker cannot be reached at the start."""
+        """Work until a stop is requested. Raises Unavailable if the broker cannot be reached at the start.
+
+        Also raises an unexpected error of the heartbeat: a worker that cannot be heard takes no jobs.
+        """
         context = Context(actor=f"worker:{self._identity.id}")
         command = StartWorker(
             id=self._identity.id,
@@ -92,8 +95,8 @@ class WorkerProcess:
         await self._queues.prepare(self._identity.id)
         await self._announce()
         _log.info("worker started", id=self._identity.id, paused=started.state.paused)
-        async with during(self._keep_announcing()), during(self._watch(started.sequence)):
-            await self._take_until_stopped()
+        async with during(self._keep_announcing()) as announcing, during(self._watch(started.sequence)) as watching:
+            await self._take_until_stopped(announcing, watching)
         await report(
             self._commands,
             WORKER,
@@ -176,13 +179,15 @@ class WorkerProcess:
 
     # Jobs
 
-    async def _take_until_stopped(self) -> None:
+    async def _take_until_stopped(self, *needed: asyncio.Task[None]) -> None:
+        """Take jobs until a stop is requested, or until one of the `needed` tasks has failed."""
         loop = asyncio.get_running_loop()
         end = loop.time()
         takers = [asyncio.create_task(self._take(slot)) for slot in self._slots()]
         try:
             async with during(self._stopping.wait()) as stopping:
-                await asyncio.wait({stopping, *takers}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({stopping, *takers, *needed}, return_when=asyncio.FIRST_COMPLETED)
+            self.stop()
             end = loop.time() + self._pace.drain
             _, left = await asyncio.wait(takers, timeout=self._pace.drain)
             if left:

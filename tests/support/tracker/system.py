@@ -227,6 +227,11 @@ class TrackerSystem:
                 found = await compare(live, fresh, MODEL)
             return None if found is None else str(found)
 
+    def last_lines(self) -> str:
+        """Return the end of each program's output."""
+        files = {program.log for program in self.programs}
+        return "\n".join(f"{file.name}: …{file.read_text(errors='replace')[-2000:]}" for file in sorted(files))
+
     async def end(self) -> None:
         """Kill what is still running."""
         for program in self.programs:
@@ -243,5 +248,8 @@ async def tracker_system(directory: Path, **environment: str) -> AsyncIterator[T
         try:
             await system.start_serve()
             yield system
+        except AssertionError as error:
+            error.add_note(system.last_lines())
+            raise
         finally:
             await system.end()

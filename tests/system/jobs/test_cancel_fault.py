@@ -21,7 +21,7 @@ async def test_nothing_of_a_scan_is_alive_5_s_after_its_end(tmp_path: Path) -> N
     """The test starts `sleep` in its own group, in a new session, and in a session whose parent is gone."""
     marker = unused_sleep()
     repo = make(tmp_path / "source", files=sleeping(marker))
-    async with tracker_system(tmp_path, GCTD_MAX_ATTEMPTS="1") as system:
+    async with tracker_system(tmp_path, GCTD_MAX_ATTEMPTS="1", GCTD_PRESENCE_TTL="15s") as system:
         await system.start_worker(1, program=REAL_WORKER)
         await system.register(repo.url)
 
