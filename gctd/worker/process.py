@@ -69,7 +69,8 @@ class WorkerProcess:
     _stopping: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _held: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     """Set while no job may be taken: the worker is paused, or stops."""
-    _running: dict[str, Job] = attrs.field(factory=dict, init=False)
+    _running: set[Job] = attrs.field(factory=set, init=False)
+    """A job may be delivered twice, also to two slots at the same time."""
 
     def stop(self) -> None:
         """Take no more jobs; `run` returns when those under way have ended, or were handed back."""
@@ -118,12 +119,16 @@ class WorkerProcess:
             return WorkerStatus.PAUSED
         return WorkerStatus.BUSY if self._running else WorkerStatus.IDLE
 
+    @property
+    def _jobs(self) -> tuple[str, ...]:
+        return tuple(sorted({job.id for job in self._running}))
+
     async def _announce(self) -> None:
         cpu, memory = await asyncio.to_thread(self._usage.look)
         beat = Heartbeat(
             session=self._identity.session,
             status=self._status,
-            tasks=tuple(sorted(self._running)),
+            tasks=self._jobs,
             cpu=cpu,
             memory=memory,
             concurrency=self._pace.concurrency,
@@ -191,7 +196,7 @@ class WorkerProcess:
             end = loop.time() + self._pace.drain
             _, left = await asyncio.wait(takers, timeout=self._pace.drain)
             if left:
-                _log.warning("jobs are handed back", jobs=sorted(self._running))
+                _log.warning("jobs are handed back", jobs=self._jobs)
         finally:
             for taker in takers:
                 taker.cancel()
@@ -230,7 +235,7 @@ class WorkerProcess:
                 self.stop()
 
     async def _see_through(self, job: Job) -> None:
-        self._running[job.id] = job
+        self._running.add(job)
         self._news.set()
         try:
             await self._handlers.handle(job)
@@ -238,7 +243,7 @@ class WorkerProcess:
             # The job comes again when its lease lapses, or the control plane gives the task to another worker.
             _log.error("job abandoned", id=job.id, error=str(error))
         finally:
-            del self._running[job.id]
+            self._running.remove(job)
             self._news.set()
 
     async def _until_going_or_stopping(self) -> None:

@@ -120,6 +120,29 @@ async def test_a_pause_does_not_touch_what_runs(system: TrackerSystem, tmp_path:
     assert (await system.until_task(id_, "completed"))["attempt"] == 1
 
 
+async def test_a_second_delivery_of_a_job_under_way_changes_nothing(system: TrackerSystem, tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
+    worker_1 = await system.start_worker(1, FAKE_UNTIL=str(go_on), GCTD_CONCURRENCY="2")
+    await system.register(REPO)
+    (id_,) = await schedule(system)
+    await system.until_task(id_, "running")
+    async with system.log() as log:
+        jetstream = log.connection.client.jetstream()
+        await jetstream.publish(f"crap.jobs.scan.{id_}", b"{}", headers={"Nats-Msg-Id": "second"})
+
+        async def refused() -> bool:
+            return (await jetstream.stream_info("crap_jobs_scan")).state.messages == 1
+
+        await wait_until(refused, timeout=30)
+    await until(system, "worker-1", status="busy", tasks=[id_])
+    go_on.touch()
+    assert (await system.until_task(id_, "completed"))["attempt"] == 1
+    await until(system, "worker-1", status="idle", tasks=[])
+    assert worker_1.process.returncode is None
+    (next_,) = await schedule(system)
+    assert (await system.until_task(next_, "completed"))["worker"] == "worker-1"
+
+
 async def test_a_worker_that_drains_finishes_what_it_does_and_takes_nothing_new(tmp_path: Path) -> None:
     """Its presence and its lease last 2 s here. They continue while it drains, which takes longer."""
     async with tracker_system(tmp_path, GCTD_ACK_WAIT="2s", GCTD_PRESENCE_TTL="2s") as system:
