@@ -25,7 +25,7 @@ from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView
 from tests.gctd.domain.test_delivery import AT, RECEIVED
 from tests.gctd.domain.test_tasks import ENDED, QUEUED, STARTED
-from tests.gctd.test_exports import analysis, entry, report
+from tests.support.tracker.analyses import analysis, entry, report
 
 BASE = "b" * 40
 STATES = {"measured": 1}
