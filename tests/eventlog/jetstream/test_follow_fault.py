@@ -1,14 +1,12 @@
-"""Following a stream: everything once, in order, whatever happens to the broker; and a damaged log is never passed over."""
+"""Following a stream: everything once, in order, whatever happens to the broker."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import shutil
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -16,78 +14,20 @@ from statistics import median
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from structlog.testing import capture_logs
 
-from eventlog import AggregateId, Commit, IncarnationChanged, LogTruncated, Registry, SequenceGap
-from eventlog.admin.reconcile import incarnation_of
+from eventlog import AggregateId
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
-from eventlog.jetstream.follower import follow
 from eventlog.jetstream.pull import Pull
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.bulk import STREAM, SUBJECT, bulk_stream, fill
+from tests.support.log.reading import Reading, following, sequences
 from tests.support.pace import slowness
 from tests.support.programs.processes import stand_still
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
-
-
-@pytest_asyncio.fixture
-async def connection(nats_url: str) -> AsyncIterator[Connection]:
-    async with Connection.open(nats_url, name="follow") as connection:
-        yield connection
-
-
-@pytest_asyncio.fixture
-async def own(nats_server: EmbeddedServer) -> AsyncIterator[Connection]:
-    """A connection to a server that may be killed."""
-    async with Connection.open(nats_server.url, name="follow", check_every=0.5, check_timeout=0.5) as connection:
-        yield connection
-
-
-def following(connection: Connection, **options: Any) -> Any:
-    return follow(connection, STREAM, Registry(), **{"after": 0} | options)
-
-
-async def sequences(lists: AsyncIterator[Sequence[Commit]], seconds: float = 20.0) -> list[int]:
-    """Return all sequences that are read up to the end."""
-    async with asyncio.timeout(seconds * slowness()):
-        return [commit.sequence async for commits in lists for commit in commits]
-
-
-class Reading:
-    """A reader in a separate task, and the sequences it has read."""
-
-    def __init__(self, connection: Connection, **options: Any) -> None:
-        self.sequences: list[int] = []
-        self.task = asyncio.create_task(self._read(following(connection, **options)))
-
-    async def _read(self, lists: Any) -> None:
-        async with aclosing(lists):
-            async for commits in lists:
-                self.sequences += [commit.sequence for commit in commits]
-
-    async def reaches(self, sequence: int, seconds: float = 15.0) -> None:
-        """Wait until it has read up to a sequence. An error that ends it earlier is raised."""
-        await wait_until(lambda: self.task.done() or (self.sequences and self.sequences[-1] >= sequence), seconds)
-        if self.task.done():
-            await self.task
-
-    def has(self, count: int) -> bool:
-        return len(self.sequences) >= count
-
-    async def fails(self, seconds: float = 15.0) -> BaseException:
-        """The error that it ends with."""
-        await asyncio.wait({self.task}, timeout=seconds * slowness())
-        error = self.task.exception()
-        assert error is not None
-        return error
-
-    async def close(self) -> None:
-        self.task.cancel()
-        await asyncio.wait({self.task})
 
 
 async def consumers(connection: Connection) -> list[str]:
@@ -318,88 +258,6 @@ async def test_an_aggregate_without_commits_ends_too(connection: Connection) -> 
     await bulk_stream(connection)
     await fill(connection, 10)
     assert await sequences(following(connection, until=10, aggregate=AggregateId(SUBJECT, "none")), 2) == []
-
-
-# A damaged log
-
-
-async def test_a_hole_stops_the_reader(connection: Connection) -> None:
-    """Up to it everything is given; neither it nor anything behind it."""
-    await bulk_stream(connection)
-    await fill(connection, 1000)
-    await call(connection, f"STREAM.MSG.DELETE.{STREAM}", {"seq": 500})
-    reading = Reading(connection, batch=64)
-    error = await reading.fails()
-    assert isinstance(error, SequenceGap)
-    assert (error.expected, error.found) == (500, 501)
-    assert reading.sequences == list(range(1, 500))
-
-
-async def test_a_hole_where_reading_begins_stops_the_reader(connection: Connection) -> None:
-    await bulk_stream(connection)
-    await fill(connection, 10)
-    await call(connection, f"STREAM.MSG.DELETE.{STREAM}", {"seq": 6})
-    with pytest.raises(SequenceGap):
-        await sequences(following(connection, after=5))
-
-
-async def test_a_stream_that_begins_later_is_truncated(connection: Connection) -> None:
-    await bulk_stream(connection)
-    await fill(connection, 100)
-    await call(connection, f"STREAM.PURGE.{STREAM}", {"seq": 50})
-    with pytest.raises(LogTruncated, match="begins at sequence 50"):
-        await sequences(following(connection, after=48))
-    assert await sequences(following(connection, after=49, until=60)) == list(range(50, 61))
-    await call(connection, f"STREAM.PURGE.{STREAM}")
-    with pytest.raises(LogTruncated, match="begins at sequence 101"):
-        await sequences(following(connection, after=99))
-
-
-async def test_a_stream_that_ends_earlier_is_truncated(connection: Connection) -> None:
-    await bulk_stream(connection)
-    await fill(connection, 10)
-    with pytest.raises(LogTruncated, match="ends at sequence 10"):
-        await sequences(following(connection, after=11))
-
-
-async def test_a_stream_created_anew_while_following_is_another_one(connection: Connection) -> None:
-    await bulk_stream(connection)
-    await fill(connection, 10)
-    reading = Reading(connection)
-    await reading.reaches(10)
-    await call(connection, f"STREAM.DELETE.{STREAM}")
-    await bulk_stream(connection)
-    await fill(connection, 20)
-    error = await reading.fails()
-    assert isinstance(error, IncarnationChanged)
-    assert reading.sequences == list(range(1, 11))
-
-
-async def test_a_wiped_store_is_another_log(nats_server: EmbeddedServer, own: Connection) -> None:
-    """The broker comes back empty (fault F19); while the stream is missing the reader waits, then it refuses."""
-    await bulk_stream(own)
-    await fill(own, 10)
-    reading = Reading(own)
-    await reading.reaches(10)
-    await nats_server.kill()
-    await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "jetstream")
-    await nats_server.restart()
-    await own.up(5)
-    await asyncio.wait({reading.task}, timeout=0.5)
-    assert not reading.task.done()
-    await bulk_stream(own)
-    await fill(own, 20)
-    assert isinstance(await reading.fails(), IncarnationChanged)
-    assert reading.sequences == list(range(1, 11))
-
-
-async def test_a_checkpoint_of_another_incarnation_is_refused_at_once(connection: Connection) -> None:
-    await bulk_stream(connection)
-    await fill(connection, 10)
-    incarnation = incarnation_of(await call(connection, f"STREAM.INFO.{STREAM}"))
-    assert await sequences(following(connection, after=5, until=10, incarnation=incarnation)) == [6, 7, 8, 9, 10]
-    with pytest.raises(IncarnationChanged, match="expected other"):
-        await sequences(following(connection, after=5, incarnation="other"))
 
 
 # Bounds
