@@ -120,9 +120,17 @@ class Service:
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run its program with these arguments (None: the arguments of the process), and give the exit code."""
-        from servicekit.program import program_of  # noqa: PLC0415 - a service that is only served needs no commands
+        from servicekit.program import service_program  # noqa: PLC0415 - a service that is only served needs no commands
 
-        return program_of(self).run(argv)
+        program = service_program(
+            name=self.name,
+            version=self.version,
+            summary=self.summary or f"The service {self.name}.",
+            source=self.source,
+            model=self.model,
+            serve=self.serve,
+        )
+        return program.run(argv)
 
     async def serve(self, settings: Serving, *, on_ready: Callable[[ListenAddress], None]) -> None:
         """Serve until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered.

@@ -1,7 +1,7 @@
-"""Spans for OpenTelemetry: off by default, and exported over OTLP/HTTP if OTEL_EXPORTER_OTLP_ENDPOINT is set.
+"""Spans for OpenTelemetry: off until `span_export.start` names an exporter.
 
-A span has the ids of a `Trace`, which requests, commits and jobs carry. The libraries are the extra `gctd[otel]`. Only `start`
-imports them. Callers ask `recording()` first, so that a switched-off export costs nothing.
+A span has the ids of a `Trace`, which requests, commits and jobs carry. Callers ask `recording()` first, so that a switched-off
+export costs nothing.
 
 Names and attributes follow the semantic conventions of OpenTelemetry for messaging, which are still under development:
 https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
@@ -9,17 +9,13 @@ https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Protocol
 
-from eventlog.errors import EventLogError
 from eventlog.support.trace import Trace
 
-ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""The variable that switches the export on: the address of a collector, `http://127.0.0.1:4318`."""
 MOST_LINKS = 128
 """Links of one span."""
 
@@ -46,10 +42,6 @@ class SpanKind(IntEnum):
     CONSUMER = 4
 
 
-class NoExporter(EventLogError):
-    """Spans are to be exported, and the libraries for it are missing."""
-
-
 class Exporter(Protocol):
     """Takes spans that have ended."""
 
@@ -73,6 +65,12 @@ class Exporter(Protocol):
 
 _exporter: Exporter | None = None
 _started = 0.0
+
+
+def export_to(exporter: Exporter | None) -> None:
+    """Give the spans that end from now on to this exporter; None switches the export off."""
+    global _exporter, _started
+    _exporter, _started = exporter, time.time()
 
 
 def recording() -> bool:
@@ -139,26 +137,3 @@ class Stages:
         if self._name and self._parent is not None:
             record(self._name, self._parent.child(), SpanKind.INTERNAL, self._began, parent=self._parent, failed=failed)
         self._name = ""
-
-
-def start(service: str) -> Callable[[], None]:
-    """Begin to export the spans of a service if the environment names a collector. Return a function that sends the last ones.
-
-    Raises NoExporter if the libraries are missing.
-    """
-    global _exporter, _started  # noqa: PLW0603 - one exporter for the process, asked by all packages
-    if not os.environ.get(ENDPOINT):
-        return lambda: None
-    try:
-        from eventlog.support.otlp import OtlpExporter  # noqa: PLC0415 - its libraries are an extra, and slow to import
-    except ImportError as error:
-        raise NoExporter(f"{ENDPOINT} is set, and OpenTelemetry is not installed: pip install 'gctd[otel]'") from error
-    exporter = _exporter = OtlpExporter(os.environ.get("OTEL_SERVICE_NAME", service))
-    _started = time.time()
-
-    def stop() -> None:
-        global _exporter  # noqa: PLW0603 - as above
-        _exporter = None
-        exporter.stop()
-
-    return stop

@@ -1,4 +1,4 @@
-"""Imports go down, never up or sideways, a domain is pure, a library belongs to one layer (docs/explanation/architecture.md)."""
+"""Imports go down and make no circle, a domain is pure, a library belongs to one layer (docs/explanation/architecture.md)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,28 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from tests.support.layers import PACKAGES, foreign_imports, read_modules, violations
+from tests.support.layers import PACKAGES, circles, foreign_imports, read_modules, violations
 
 
 def test_the_modules_keep_the_import_rules() -> None:
     modules = read_modules(ROOT)
     assert len(modules) >= len([package for package in PACKAGES if (ROOT / package / "__init__.py").exists()])
     assert violations(modules) == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circles(read_modules(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import a.other", "from a import other", "def f():\n  from a.other import g", "if TYPE_CHECKING:\n  import a.other"],
+)
+def test_modules_that_import_each_other_are_named(source: str) -> None:
+    package = {"a": "import a.one", "a.one": source, "a.other": ""}
+    assert circles(package) == []
+    circle = circles(package | {"a.other": "import a.one"})
+    assert sorted(set(circle)) == ["a.one", "a.other"]
 
 
 def test_every_library_that_is_imported_is_a_declared_requirement() -> None:

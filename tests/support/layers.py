@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import attrs
@@ -109,6 +110,29 @@ def violations(modules: Mapping[str, str]) -> list[str]:
             if isinstance(node, ast.Call) and _matches(name, (DOMAIN,)) and (called := _last_name(node.func)) in IMPURE_CALLS:
                 found.append(f"{name}:{node.lineno}: must not call {called}()")
     return found
+
+
+def circles(modules: Mapping[str, str]) -> list[str]:
+    """Return the names of the first circle of modules that import each other, also inside functions; empty if there is none.
+
+    The last name is the first one. A module does not count as importing the package that holds it.
+    """
+    imports = {
+        name: {
+            target
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for target in _targets(node, modules)
+            if target in modules
+        }
+        for name, source in modules.items()
+    }
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return []
 
 
 def foreign_imports(modules: Mapping[str, str]) -> set[str]:
