@@ -41,6 +41,7 @@ class Job:
     _connection: Connection
     _reply: str
     _stream: str
+    _consumer: str
     _taken: float = attrs.field(factory=time.monotonic)
 
     async def ack(self) -> None:
@@ -100,11 +101,16 @@ class Job:
 
 
 async def acknowledge(jobs: Sequence[Job]) -> None:
-    """As `Job.ack` of each, in one piece that the broker confirms once: it takes them in order. All of one queue; at least one.
+    """As `Job.ack` of each. A queue takes its jobs in order, so its confirmation of the last one is for all of them.
 
     Raises Unavailable.
     """
-    await _settle(jobs, b"+ACK")
+    queues: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        queues.setdefault((job._stream, job._consumer), []).append(job)  # noqa: SLF001 - a job's own module
+    for error in await asyncio.gather(*(_settle(of_one, b"+ACK") for of_one in queues.values()), return_exceptions=True):
+        if error is not None:
+            raise error
 
 
 async def _settle(jobs: Sequence[Job], how: bytes) -> None:

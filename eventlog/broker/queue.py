@@ -272,4 +272,5 @@ class WorkQueue:
     def _job(self, message: Delivery, ack_wait: float) -> Job:
         *_, kind, id_ = message.subject.split(".")
         delivered, sequence = delivery_of(message.reply)
-        return Job(kind, id_, message.data, delivered, sequence, ack_wait, self._connection, message.reply, self._stream)
+        queue = (self._stream, self._consumer)
+        return Job(kind, id_, message.data, delivered, sequence, ack_wait, self._connection, message.reply, *queue)

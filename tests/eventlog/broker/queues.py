@@ -23,6 +23,11 @@ async def queue_on(connection: Connection, ack_wait: str = "10m", **options: Any
     return WorkQueue(connection, STREAM, CONSUMER, **options)
 
 
+async def another_queue_on(connection: Connection) -> WorkQueue:
+    await apply(connection, load().only("crap_jobs_lanes"))
+    return WorkQueue(connection, "crap_jobs_lanes", "crap-fast", prefix="crap.lane.fast")
+
+
 async def fetched(queue: WorkQueue, within: float = 20.0) -> Job:
     job = await queue.fetch(within)
     assert job is not None

@@ -18,7 +18,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
-from tests.eventlog.broker.queues import CONSUMER, STREAM, declared, fetched, queue_on
+from tests.eventlog.broker.queues import CONSUMER, STREAM, another_queue_on, declared, fetched, queue_on
 from tests.support.log.nats import abort_transport
 from tests.support.pace import within
 from tests.support.waiting import wait_until
@@ -141,8 +141,10 @@ async def test_jobs_that_are_done_are_acknowledged_with_one_confirmation(connect
 
 
 async def test_a_job_that_has_left_is_settled_also_where_the_broker_forgot_that_it_gave_it_away(connection: Connection) -> None:
-    """As after the kill of a broker: it does not confirm such a job."""
-    queue = await queue_on(connection)
+    """As after the kill of a broker: it does not confirm such a job. The confirmation of another queue says nothing about it."""
+    queue, another = await queue_on(connection), await another_queue_on(connection)
+    await another.publish("scan", "task-3", b"", dedupe="3")
+    of_another_queue = await fetched(another)
     for number in range(2):
         await queue.publish("scan", f"task-{number}", b"", dedupe=str(number))
     jobs = [await fetched(queue) for _ in range(2)]
@@ -152,7 +154,8 @@ async def test_a_job_that_has_left_is_settled_also_where_the_broker_forgot_that_
     async with asyncio.timeout(SETTLE_TIMEOUT - 2):
         await jobs[0].ack()
     with pytest.raises(OutcomeUnknown):
-        await acknowledge(jobs)
+        await acknowledge([*jobs, of_another_queue])
+    assert await another.depth() == Depth(0, 0, 0, 0)
     again = await fetched(queue)
     assert (again.id, again.delivered) == ("task-1", 1)
 

@@ -62,7 +62,7 @@ class Queue:
         self.told: list[list[tuple[str, bytes]]] = []
 
     def job(self, id_: str) -> Job:
-        return Job("scan", id_, b"{}", 1, 1, 600.0, cast("Any", self), id_, "jobs")
+        return Job("scan", id_, b"{}", 1, 1, 600.0, cast("Any", self), id_, "jobs", "workers")
 
     async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> None:  # noqa: ASYNC109 - as the real one
         self.told.append([(subject, payload) for subject, _, payload in messages])
