@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 
 import attrs
 import structlog
@@ -26,13 +27,13 @@ from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, want
 from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, Way, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only, Route
 from gctd.control.lanes.leftovers import Leftovers
-from gctd.control.lanes.queues import SCAN_STREAM, JobQueues
+from gctd.control.lanes.queues import JobQueues
+from gctd.control.lanes.tracing import export
 from gctd.domain.capabilities import Needs
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import BlockTask, UnblockTask
-from gctd.readmodel import MODEL
 
 _log = structlog.get_logger(__name__)
 
@@ -127,7 +128,7 @@ class Lanes:
         for key, placed in list(self._backlog.placed.items()):
             if placed.ticket is not None and not self._is_served(placed):
                 await self._queues.take_back(*key)
-                self._backlog.offer(_again(placed.ticket))
+                self._wait_again(placed.ticket, _again(placed.ticket))
 
     async def place(self) -> None:
         """Put pending jobs into queues until no place is left. Raises Unavailable, OutcomeUnknown."""
@@ -137,22 +138,32 @@ class Lanes:
             if time.monotonic() - self._looked > FRESH:
                 await self.look()
             chosen = self._chosen()
-            for (worker, fast), tickets in chosen.items():
-                began = time.time_ns()
-                queue = self._queues.of(worker, fast=fast) if worker else self._queues.shared(fast=fast)
-                try:
-                    await queue.publish_all(tickets)
-                except EventLogError:
-                    for ticket in tickets:
-                        self._backlog.offer(ticket)
-                    raise
-                self.dispatched += len(tickets)
-                for ticket in tickets:
-                    trace = Trace.parse(ticket.context.traceparent)
-                    if trace is not None and spans.recording():
-                        _export(ticket, trace, began)
-                    lane = worker or "shared"
-                    _log.debug("job put into the queue", id=ticket.id, lane=lane, trace_id=trace and trace.trace_id)
+            try:
+                for lane in tuple(chosen):
+                    await self._put_in(*lane, chosen[lane])
+                    del chosen[lane]
+            except EventLogError:
+                for ticket in chain.from_iterable(chosen.values()):
+                    self._wait_again(ticket, ticket)
+                raise
+
+    async def _put_in(self, worker: str, fast: bool, tickets: Sequence[JobTicket]) -> None:  # noqa: FBT001 - the key of a lane
+        began = time.time_ns()
+        queue = self._queues.of(worker, fast=fast) if worker else self._queues.shared(fast=fast)
+        await queue.publish_all(tickets)
+        self.dispatched += len(tickets)
+        for ticket in tickets:
+            trace = Trace.parse(ticket.context.traceparent)
+            if trace is not None and spans.recording():
+                export(ticket, trace, began)
+            lane = worker or "shared"
+            _log.debug("job put into the queue", id=ticket.id, lane=lane, trace_id=trace and trace.trace_id)
+
+    def _wait_again(self, placed: JobTicket, now: JobTicket) -> None:
+        """Let a job that has a place wait for one, unless the log has moved it on in the meantime."""
+        found = self._backlog.placed.get(key_of(placed))
+        if found is not None and found.ticket is placed:
+            self._backlog.offer(now)
 
     async def recover(self, aggregate: AggregateId, kind: JobKind) -> None:
         """Take care of an aggregate that waits without a known job. Raises Unavailable, OutcomeUnknown."""
@@ -280,13 +291,3 @@ class Lanes:
 def _again(ticket: JobTicket) -> JobTicket:
     """The same job under another message id, so that the server does not drop it as a duplicate."""
     return attrs.evolve(ticket, dedupe=f"{ticket.dedupe}:{time.time_ns()}")
-
-
-def _export(ticket: JobTicket, cause: Trace, began: int) -> None:
-    """Export the spans of a dispatched job: the commit that asked for it is processed, and the job is sent."""
-    seen = cause.child()
-    sending = f"{spans.SEND} {SCAN_STREAM}"
-    about = spans.message(spans.SEND, SCAN_STREAM, message_id=ticket.id)
-    spans.record(sending, seen.child(), spans.SpanKind.PRODUCER, began, parent=seen, attributes=about)
-    processing, about = f"{spans.PROCESS} {MODEL.stream}", spans.message(spans.PROCESS, MODEL.stream)
-    spans.record(processing, seen, spans.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)

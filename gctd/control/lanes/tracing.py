@@ -1,0 +1,22 @@
+"""The spans of jobs that are put into queues."""
+
+from __future__ import annotations
+
+from eventlog.support import spans
+from eventlog.support.trace import Trace
+from gctd.control.jobs import JobTicket
+from gctd.control.lanes.queues import SCAN_STREAM
+from gctd.readmodel import MODEL
+
+
+def export(ticket: JobTicket, cause: Trace, began: int) -> None:
+    """Export the spans of a job in a queue: the commit that asked for it is processed, and the job is sent.
+
+    `cause` is the trace of the commit, `began` the begin of both in nanoseconds since 1970.
+    """
+    seen = cause.child()
+    sending = f"{spans.SEND} {SCAN_STREAM}"
+    about = spans.message(spans.SEND, SCAN_STREAM, message_id=ticket.id)
+    spans.record(sending, seen.child(), spans.SpanKind.PRODUCER, began, parent=seen, attributes=about)
+    processing, about = f"{spans.PROCESS} {MODEL.stream}", spans.message(spans.PROCESS, MODEL.stream)
+    spans.record(processing, seen, spans.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)
