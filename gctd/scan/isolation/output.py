@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 OnOutput = Callable[[bytes], None]
 OnLog = Callable[[str], None]
@@ -85,31 +86,36 @@ class Output:
 
 
 class Pipe:
-    """A pipe from the program to one of its listeners."""
+    """A pipe from the program to one of its listeners.
 
-    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport, theirs: int, take: OnOutput) -> None:
-        self._reader = reader
-        self._transport = transport
+    The event loop only watches it. A transport of uvloop closes the descriptor twice, and the second time it may be one that
+    another thread has just opened.
+    """
+
+    def __init__(self, take: OnOutput) -> None:
         self._take = take
-        self.theirs = theirs
-
-    @classmethod
-    async def open(cls, take: OnOutput) -> Pipe:
-        ours, theirs = os.pipe()
-        reader = asyncio.StreamReader(limit=_CHUNK)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", buffering=0)
-        )
-        return cls(reader, transport, theirs, take)
+        self._ours, self.theirs = os.pipe()
+        os.set_blocking(self._ours, False)
 
     async def pump(self, failed: Callable[[Exception], None]) -> None:
         """Hand on the output until all its ends are closed. This closes the worker's copy of the program's end."""
         os.close(self.theirs)
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._ours, ready.set)
         try:
-            while chunk := await self._reader.read(_CHUNK):
-                try:
-                    self._take(chunk)
-                except Exception as error:  # noqa: BLE001 - whatever the caller's function raises is raised by run()
-                    failed(error)
+            while True:
+                await ready.wait()
+                ready.clear()
+                with suppress(BlockingIOError):
+                    if not (chunk := os.read(self._ours, _CHUNK)):
+                        return
+                    self._hand_on(chunk, failed)
         finally:
-            self._transport.close()
+            loop.remove_reader(self._ours)
+            os.close(self._ours)
+
+    def _hand_on(self, chunk: bytes, failed: Callable[[Exception], None]) -> None:
+        try:
+            self._take(chunk)
+        except Exception as error:  # noqa: BLE001 - whatever the caller's function raises is raised by run()
+            failed(error)

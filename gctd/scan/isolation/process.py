@@ -175,8 +175,8 @@ class _Program:
     async def run(self) -> Finished:
         """Run it to its end."""
         began = time.monotonic()
-        log = await Pipe.open(self._output.log)
-        stdout = await Pipe.open(self._output.stdout) if self._output.separate else log
+        log = Pipe(self._output.log)
+        stdout = Pipe(self._output.stdout) if self._output.separate else log
         try:
             supervisor = await FORK_SERVER.start(stdout.theirs, log.theirs)
         finally:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,31 @@ def test_it_works_on_uvloop(tmp_path: Path) -> None:
     assert one.output_tail == "one\n"
     assert two.timed_out
     assert sleeping(marker) == []
+
+
+def test_the_end_of_a_program_closes_no_file_of_another_thread(tmp_path: Path) -> None:
+    """A descriptor that is closed twice may belong to another thread the second time."""
+    ended, lost = threading.Event(), []
+
+    def read_files() -> None:
+        while not ended.is_set():
+            try:
+                Path(os.devnull).read_bytes()
+            except OSError as error:
+                lost.append(error)
+
+    async def run_programs() -> None:
+        for _ in range(200):
+            await run(["true"], cwd=tmp_path, env=PATH, timeout=20, on_stdout=lambda _: None)
+
+    threads = [threading.Thread(target=read_files) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run_programs())
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert lost == []
