@@ -89,7 +89,7 @@ class Pipe:
     """A pipe from the program to one of its listeners.
 
     The event loop only watches it. A transport of uvloop closes the descriptor twice, and the second time it may be one that
-    another thread has just opened.
+    another thread has just opened (https://github.com/MagicStack/uvloop/issues/763).
     """
 
     def __init__(self, take: OnOutput) -> None:
