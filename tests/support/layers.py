@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -117,16 +117,7 @@ def circles(modules: Mapping[str, str]) -> list[str]:
 
     The last name is the first one. A module does not count as importing the package that holds it.
     """
-    imports = {
-        name: {
-            target
-            for node in ast.walk(ast.parse(source))
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for target in _targets(node, modules)
-            if target in modules
-        }
-        for name, source in modules.items()
-    }
+    imports = {name: [target for target in _imported(source, modules) if target in modules] for name, source in modules.items()}
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
@@ -137,13 +128,7 @@ def circles(modules: Mapping[str, str]) -> list[str]:
 
 def foreign_imports(modules: Mapping[str, str]) -> set[str]:
     """The top-level names of the third-party libraries that these modules import."""
-    imported = (
-        target.partition(".")[0]
-        for source in modules.values()
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for target in _targets(node, modules)
-    )
+    imported = (target.partition(".")[0] for source in modules.values() for target in _imported(source, modules))
     return {top for top in imported if top and top not in PACKAGES and top not in sys.stdlib_module_names}
 
 
@@ -156,6 +141,13 @@ def _may_import(name: str, layer: Layer, target: str) -> bool:
     if _matches(name, (DOMAIN,)):
         return PURE_LIBRARIES.fullmatch(target) is not None
     return _matches(name, RESERVED.get(top, ("*",)))
+
+
+def _imported(source: str, modules: Container[str]) -> Iterator[str]:
+    """Yield the modules that a source imports, also inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _targets(node, modules)
 
 
 def _targets(node: ast.Import | ast.ImportFrom, modules: Container[str]) -> Sequence[str]:

@@ -72,14 +72,13 @@ class Site:
     log: MemoryLog
     commands: Commands
 
-    async def execute(self, aggregate: AggregateId, *commands: Any) -> None:
-        """Execute commands on a task or a repository."""
+    async def execute(self, aggregate: AggregateId, command: Any) -> None:
+        """Execute a command on a task or a repository."""
         decider = TASK if aggregate.category == TASK.category else REPO
-        for command in commands:
-            await self.commands.execute(cast("Any", decider), aggregate.id, command)
-            last = await self.log.last(aggregate, consistent=True)
-            assert last is not None
-            self.lanes.saw(last)
+        await self.commands.execute(cast("Any", decider), aggregate.id, command)
+        last = await self.log.last(aggregate, consistent=True)
+        assert last is not None
+        self.lanes.saw(last)
 
     async def place_refused(self) -> None:
         """Try to put the jobs into queues, which fails."""
