@@ -106,8 +106,11 @@ class LockOwner:
 
     def lease(self) -> float:
         """Seconds without a heartbeat after which it hangs."""
-        process = self._process()
-        return LEASE if process is not None and process.status() == psutil.STATUS_STOPPED else LONG_LEASE
+        try:
+            process = self._process()
+            return LEASE if process is not None and process.status() == psutil.STATUS_STOPPED else LONG_LEASE
+        except psutil.NoSuchProcess:  # it has ended just now, and the lock is free
+            return LONG_LEASE
 
     def kill(self, database: Path, silent: float) -> None:
         """Kill it. Nothing happens if it is gone. Raises StoreInUse if this user may not."""

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -21,6 +22,7 @@ from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDam
 from projections.model import Put
 from projections.store import CheckpointOutcome, SchemaVersion
 from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
+from projections.stores.sqlite.lock import LONG_LEASE, LockOwner
 from projections.stores.sqlite.wal import LogCopier
 from projections.testing.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
 from tests.support import ROOT
@@ -192,6 +194,16 @@ asyncio.run(main())
     async with SQLiteStore(path, patience=0) as store:
         assert await count(store) == 1
         assert await store.checkpoints() == {"visitors": checkpoint(1)}
+
+
+async def test_a_look_at_an_owner_that_ends_during_it_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = LockOwner(os.getpid(), psutil.Process().create_time())
+
+    def ended(process: psutil.Process) -> str:
+        raise psutil.NoSuchProcess(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "status", ended)
+    assert owner.lease() == LONG_LEASE
 
 
 async def test_a_reader_sees_what_the_service_writes(store: SQLiteStore) -> None:

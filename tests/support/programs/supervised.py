@@ -72,10 +72,15 @@ def supervised(
         process.kill()
         process.wait()
         for child in left:
-            if child.is_running():
+            with suppress(psutil.NoSuchProcess):
                 child.kill()
 
 
 def alive(processes: Sequence[psutil.Process]) -> list[str]:
     """Return the process ids of the processes that still run."""
-    return [str(each.pid) for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    found: list[str] = []
+    for each in processes:
+        with suppress(psutil.NoSuchProcess):  # it may end between two looks
+            if each.is_running() and each.status() != psutil.STATUS_ZOMBIE:
+                found.append(str(each.pid))
+    return found

@@ -16,6 +16,7 @@ from gctd.scan.errors import ProcessError
 from gctd.scan.isolation import fork_server, process
 from gctd.scan.isolation.process import Finished, run
 from gctd.scan.isolation.sandbox import find_sandbox
+from tests.support.programs.supervised import alive
 from tests.support.waiting import wait_until
 
 PATH = {"PATH": os.environ["PATH"]}
@@ -74,7 +75,7 @@ async def test_it_ends_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     finally:
         worker.kill()
         await worker.wait()
-    await wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    await wait_until(lambda: not alive([server]))
 
 
 async def test_a_worker_that_takes_a_control_group_has_no_fork_server_outside_of_it(tmp_path: Path) -> None:
