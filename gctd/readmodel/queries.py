@@ -213,16 +213,23 @@ class TrackerQueries:
         row = await self._store.fetch_one("SELECT * FROM verdicts WHERE id = $1", verdict_id)
         return VerdictView.of(row) if row else None
 
-    async def verdicts_waiting(self, *, limit: int) -> Sequence[VerdictView]:
-        """Return the requested verdicts without a result, the oldest first."""
-        rows = await self._store.fetch("SELECT * FROM verdicts WHERE result = 'unknown' ORDER BY asked_at, id LIMIT $1", limit)
-        return [VerdictView.of(row) for row in rows]
+    async def verdicts_waiting(self) -> Mapping[str, int | None]:
+        """The ids of the requested verdicts without a result, the oldest first.
 
-    async def deliveries_under_way(self, *, limit: int) -> Sequence[str]:
-        """The ids of the deliveries that have not ended, the oldest first."""
+        The value is the sequence of the last analysis of the base commit, or None without one.
+        """
         rows = await self._store.fetch(
-            "SELECT id FROM deliveries WHERE status <> 'ended' ORDER BY received_at, id LIMIT $1", limit
+            """
+            SELECT id, (
+                SELECT max(a.sequence) FROM analyses AS a
+                WHERE a.analysis_id = verdicts.analysis_id AND a.commit_sha = verdicts.base_commit
+            ) AS latest FROM verdicts WHERE result = 'unknown' ORDER BY asked_at, id"""
         )
+        return {row["id"]: row["latest"] for row in rows}
+
+    async def deliveries_under_way(self) -> Sequence[str]:
+        """The ids of the deliveries that have not ended, the oldest first."""
+        rows = await self._store.fetch("SELECT id FROM deliveries WHERE status <> 'ended' ORDER BY received_at, id")
         return [row["id"] for row in rows]
 
     async def tasks_of_commit(self, repo_id: str, project: str, commit_sha: str) -> Sequence[TaskView]:

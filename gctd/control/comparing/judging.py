@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import attrs
 import structlog
 
-from eventlog import Context, EventLog, EventLogError
+from eventlog import BlobMissing, Context, EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands
 from eventlog.support.ticks import tick
@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 SWEEP, REST = 2.0, 10.0
 """Seconds between two looks at the verdicts that wait for their bases, and the same while none waits."""
 AT_ONCE = 100
-"""Limit of the verdicts in one sweep."""
+"""Limit of the verdicts that one sweep judges."""
 _TRIES = 5
 
 
@@ -71,6 +71,8 @@ class Judging:
     _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
     _coverages: Coverages = attrs.field(default=attrs.Factory(lambda self: Coverages(self._blobs), takes_self=True), init=False)
     _asked_now: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _unknown: dict[str, int] = attrs.field(factory=dict, init=False)
+    """Pending verdicts that this process could not give: the last analysis of the base, by the verdict's id."""
 
     async def run(self) -> None:
         """Judge pending verdicts whose bases have been analysed, until cancelled. Errors are logged."""
@@ -85,13 +87,23 @@ class Judging:
             await tick(pause, self._asked_now, after=SWEEP)
 
     async def sweep(self) -> bool:
-        """Judge all pending verdicts once, if their bases have been analysed. Return whether there were any."""
-        verdicts = await self._queries.verdicts_waiting(limit=AT_ONCE)
-        for waiting in verdicts:
-            found = await self._of_kept(waiting)
-            if found is not None and found.result is not Result.UNKNOWN:
-                await self._give(waiting.id, found, None)
-        return bool(verdicts)
+        """Judge the pending verdicts whose bases have been analysed since the last sweep. Return whether any is pending."""
+        pending = await self._queries.verdicts_waiting()
+        for id_ in [id_ for id_, latest in self._unknown.items() if pending.get(id_) != latest]:
+            del self._unknown[id_]
+        due = [(id_, latest) for id_, latest in pending.items() if latest is not None and id_ not in self._unknown]
+        for id_, latest in due[:AT_ONCE]:
+            try:
+                kept = await self._queries.verdict(id_)
+                found = None if kept is None else await self._of_kept(kept)
+            except (BlobMissing, GctdError) as error:
+                _log.warning("a verdict cannot be given", verdict=id_, error=str(error))
+                found = None
+            if found is None or found.result is Result.UNKNOWN:
+                self._unknown[id_] = latest
+            else:
+                await self._give(id_, found, None)
+        return bool(pending)
 
     async def look(self, after: AnalysisView, base: str, rules: Rules) -> AnalysisJudgement:
         """Return the stored verdict, else the verdict as of now. Stores no event. Raises the errors of `Baselines.of`."""

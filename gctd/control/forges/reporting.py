@@ -7,14 +7,16 @@ servers may run this. An attempt at the forge belongs to one of them for a minut
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
 import attrs
 import structlog
 
-from eventlog import EventLog, EventLogError
+from eventlog import BlobMissing, EventLog, EventLogError
 from eventlog.commands import Commands, CommandStep
 from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.forges.api import ForgeApi, ForgeFailed
@@ -46,10 +48,10 @@ _log = structlog.get_logger(__name__)
 
 SWEEP = 1.0
 """Seconds between two looks at the deliveries that have not ended."""
-AT_ONCE = 200
-"""Limit of the deliveries in one sweep."""
 CONCURRENT = 32
 """Deliveries that are worked on concurrently."""
+PER_FORGE = 8
+"""Attempts at one forge at the same time: a forge that is slow does not delay the deliveries of others."""
 LONGEST_ATTEMPT = CLAIM.total_seconds() - 5
 """Seconds of an attempt: it must end before another server may begin one."""
 LONGEST_DESCRIPTION = 140
@@ -73,6 +75,12 @@ class Reporting:
     _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
     _server: str = attrs.field(factory=lambda: uuid4().hex, init=False)
     _running: dict[str, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
+    _scheduling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _looks: Iterator[int] = attrs.field(factory=itertools.count, init=False)
+    _looked: dict[str, int] = attrs.field(factory=dict, init=False)
+    """The number of the last look at a delivery, by its id."""
+    _attempting: Counter[str] = attrs.field(factory=Counter, init=False)
+    """Attempts under way, by host of the forge."""
 
     async def run(self) -> None:
         """Continue all deliveries until cancelled. Errors are logged."""
@@ -87,27 +95,34 @@ class Reporting:
     async def _sweep(self) -> None:
         while True:
             try:
-                for id_ in await self._queries.deliveries_under_way(limit=AT_ONCE):
-                    if id_ not in self._running and len(self._running) < CONCURRENT:
-                        self._running[id_] = asyncio.create_task(self._advance(id_))
+                for id_ in self._next(await self._queries.deliveries_under_way()):
+                    self._looked[id_] = next(self._looks)
+                    self._running[id_] = asyncio.create_task(self._advance(id_))
             except (EventLogError, ProjectionError) as error:
                 _log.warning("reports to forges wait", error=str(error))
             await asyncio.sleep(SWEEP)
 
+    def _next(self, under_way: Sequence[str]) -> Sequence[str]:
+        """The deliveries to look at now: new ones first, then the ones whose last look is the longest ago."""
+        for ended in self._looked.keys() - set(under_way):
+            del self._looked[ended]
+        idle = [id_ for id_ in under_way if id_ not in self._running]
+        return sorted(idle, key=lambda id_: self._looked.get(id_, -1))[: CONCURRENT - len(self._running)]
+
     async def _advance(self, id_: str) -> None:
-        """One step of one delivery. A forge that is slow does not delay the deliveries of others."""
+        """One step of one delivery."""
         try:
             await self.advance(id_)
-        except (EventLogError, ProjectionError) as error:
-            _log.warning("report to a forge waits", delivery=id_, error=str(error))
         except Overtaken:
             _log.debug("another analysis was asked for at the same moment", delivery=id_)
-        except GctdError as error:
+        except (BlobMissing, GctdError) as error:
             await self._give_up(id_, error)
+        except (EventLogError, ProjectionError) as error:
+            _log.warning("report to a forge waits", delivery=id_, error=str(error))
         finally:
             del self._running[id_]
 
-    async def _give_up(self, id_: str, error: GctdError) -> None:
+    async def _give_up(self, id_: str, error: BlobMissing | GctdError) -> None:
         try:
             _log.warning("no report to the forge", delivery=id_, reason=str(error))
             await self._execute(id_, EndDelivery(reason=str(error), at=_now()))
@@ -122,7 +137,8 @@ class Reporting:
         state: Delivery = last.state
         match state.status:
             case DeliveryStatus.RECEIVED:
-                await self._schedule(state)
+                async with self._scheduling:  # of several deliveries of a repository at once, only one could queue its tasks
+                    await self._schedule(state)
             case DeliveryStatus.SCHEDULED:
                 await self._decide(state)
             case DeliveryStatus.DECIDED:
@@ -146,6 +162,7 @@ class Reporting:
             return
         if known.status is not RepoStatus.READY:
             raise Refused(f"{known.url} cannot be analysed: {known.reason or known.status}")
+        await self._caught_up()  # the tables have the tasks that the repository's state counts
         names = [project.name for project in known.projects if project.problem is None]
         there: dict[str, str] = {}
         for name in names:
@@ -205,34 +222,44 @@ class Reporting:
         forge = self._forges.get(state.forge)
         if forge is None:
             raise Refused(f"the forge {state.forge} is not configured any more")
+        if self._attempting[state.forge] >= PER_FORGE:
+            return
+        self._attempting[state.forge] += 1
+        try:
+            end = await self._attempt(state, ForgeApi(forge))
+        finally:
+            self._attempting[state.forge] -= 1
+        if end is not None:
+            await self._execute(state.id, end)
+
+    async def _attempt(self, state: Delivery, api: ForgeApi) -> FinishAttempt | None:
+        """Send the next part, and return the end of the attempt. Return None if another server attempts it."""
+        latest = asyncio.get_running_loop().time() + LONGEST_ATTEMPT
         attempted = await self._execute(state.id, AttemptReport(server=self._server, at=_now()))
         part = attempted.next_part
         if attempted.server != self._server or attempted.attempt != state.attempt + 1 or part is None:
-            return  # another server was first
-        api = ForgeApi(forge)
+            return None
         try:
-            text = await self._contents.comment(attempted) if part is Part.COMMENT else ""
-            async with asyncio.timeout(LONGEST_ATTEMPT):
+            async with asyncio.timeout_at(latest):
                 if part is Part.STATUS:
                     await api.put_status(attempted, await self._contents.target(attempted))
                 else:
-                    await api.put_comment(attempted, text)
+                    await api.put_comment(attempted, await self._contents.comment(attempted))
         except TimeoutError:
-            reason = f"no answer within {LONGEST_ATTEMPT:.0f} s"
-            end = FinishAttempt(server=self._server, part=part, at=_now(), reason=reason)
-        except ForgeFailed as failure:
-            _log.warning("forge not told", delivery=state.id, part=part.value, reason=str(failure))
-            end = FinishAttempt(
-                server=self._server,
-                part=part,
-                at=_now(),
-                reason=str(failure),
-                permanent=failure.permanent,
-                pause=failure.pause,
-            )
+            failure = ForgeFailed(f"no answer within {LONGEST_ATTEMPT:.0f} s")
+        except ForgeFailed as error:
+            failure = error
         else:
-            end = FinishAttempt(server=self._server, part=part, at=_now())
-        await self._execute(state.id, end)
+            return FinishAttempt(server=self._server, part=part, at=_now())
+        _log.warning("forge not told", delivery=state.id, part=part.value, reason=str(failure))
+        return FinishAttempt(
+            server=self._server,
+            part=part,
+            at=_now(),
+            reason=str(failure),
+            permanent=failure.permanent,
+            pause=failure.pause,
+        )
 
 
 def _base_is_under_way(judged: AnalysisJudgement) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog.embedded.ports import free_port
+from gctd.control.forges.reporting import CONCURRENT
 from tests.support.tracker.forge_double import (
     SECRET,
     TOKEN,
@@ -34,6 +36,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 OLD = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 12.0})
 RISKY = attrs.evolve(OLD, commit_sha="b" * 40, functions={**OLD.functions, "a.go:Added": 90.0})
 CLEAN = attrs.evolve(OLD, commit_sha="c" * 40)
+WAITING = [attrs.evolve(OLD, commit_sha=f"{number:040x}") for number in range(1, 2 * CONCURRENT)]
+UNANSWERED = [attrs.evolve(OLD, commit_sha=f"{number:040x}") for number in range(1000, 1000 + CONCURRENT)]
 
 
 @attrs.frozen
@@ -57,10 +61,14 @@ class Forges:
 
     async def ended(self, id_: str) -> list[Any]:
         """Wait until a delivery has ended; its events."""
+        return await self.until(id_, "DeliveryEnded")
+
+    async def until(self, id_: str, wanted: str) -> list[Any]:
+        """Wait for an event of a delivery; its events."""
 
         async def has() -> Any:
             events = [event.data for event in await self.system.events(f"gctd.delivery.{id_}")]
-            return events if events and type(events[-1]).__name__ == "DeliveryEnded" else None
+            return events if any(type(event).__name__ == wanted for event in events) else None
 
         found: list[Any] = await wait_until(has, timeout=90, every=0.2)
         return found
@@ -70,7 +78,7 @@ class Forges:
 async def forges(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Forges]:
     directory = tmp_path_factory.mktemp("hooks")
     analyses = directory / "analyses"
-    for made in (OLD, RISKY, CLEAN):
+    for made in (OLD, RISKY, CLEAN, *WAITING, *UNANSWERED):
         made.write(analyses, made.commit_sha)
     async with forge_double() as double:
         file = write_forges(directory, double.url)
@@ -185,6 +193,60 @@ async def test_deliveries_from_which_nothing_follows_are_taken_and_wrong_ones_ar
     large = b" " * (25 * 1024 * 1024 + 1)
     headers = signed(large, event="push", delivery="n-4")
     assert (await forges.system.status("/api/hooks/github", "POST", data=BytesIO(large), headers=headers))[0] == 413
+
+
+async def test_deliveries_that_wait_do_not_delay_the_ones_after_them(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/many")
+    await forges.system.post("/api/workers/worker-1/pause")
+    await forges.system.until_worker("worker-1", "paused")
+    try:
+        ids = [await forges.push("owner/many", made, f"y-{made.commit_sha}") for made in WAITING]
+
+        async def are_scheduled() -> bool:
+            events = [await forges.system.events(f"gctd.delivery.{id_}") for id_ in ids]
+            return all([event.type for event in found] == ["DeliveryReceived", "DeliveryScheduled"] for found in events)
+
+        await wait_until(are_scheduled, timeout=30, every=0.5)
+    finally:
+        await forges.system.post("/api/workers/worker-1/unpause")
+    for id_ in ids:
+        assert (await forges.ended(id_))[-1].reported
+
+
+async def test_a_push_and_a_pull_request_of_one_commit_have_one_task(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/both")
+    pull = github_pull("owner/both", 8, RISKY.commit_sha, OLD.commit_sha)
+    delivered = forges.deliver("github", pull, signed(pull, event="pull_request", delivery="b-2"))
+    pushed, (_, answer) = await asyncio.gather(forges.push("owner/both", RISKY, "b-1"), delivered)
+    first, second = [(await forges.ended(id_))[1] for id_ in (pushed, answer["id"])]
+    assert first.tasks == second.tasks
+
+
+async def test_a_forge_that_does_not_answer_delays_no_other_forge(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/slow")
+    await forges.system.register("https://gitlab.test/owner/quick")
+    held = asyncio.Event()
+
+    async def answers_later(when: str, kind: str, key: str) -> None:
+        if (when, kind) == ("before", "status") and key != RISKY.commit_sha:
+            await held.wait()
+
+    forges.double.statuses.clear()
+    forges.double.pause = answers_later
+    try:
+        ids = [await forges.push("owner/slow", made, f"z-{made.commit_sha}") for made in UNANSWERED]
+        for id_ in ids:
+            await forges.until(id_, "ReportDecided")
+        body = gitlab_merge("owner/quick", 4, RISKY.commit_sha, OLD.commit_sha)
+        status, answer = await forges.deliver("gitlab", body, with_token(event="Merge Request Hook", delivery="m-2"))
+        assert status == 202, answer
+        assert (await forges.ended(answer["id"]))[-1].reported
+        assert not held.is_set()
+    finally:
+        held.set()
+        forges.double.pause = None
+    for id_ in ids:
+        await forges.ended(id_)
 
 
 async def test_a_forge_that_is_down_is_told_later_and_once(forges: Forges) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from gctd.control.comparing.judging import AT_ONCE
 from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import make, module
 from tests.support.tracker.made_project import Project
@@ -35,6 +36,16 @@ async def ask(project: Project, **question: Any) -> Any:
 async def result(project: Project, **question: Any) -> str:
     found: str = (await ask(project, **question))["result"]
     return found
+
+
+async def is_given(project: Project, found: Any) -> None:
+    """Wait until a verdict that was asked for is given."""
+
+    async def given() -> bool:
+        events = await project.system.events(f"gctd.verdict.{found['verdict']}")
+        return [event.type for event in events] == ["VerdictAsked", "VerdictGiven"]
+
+    await wait_until(given, timeout=60)
 
 
 async def test_a_red_gate_stays_red_however_often_the_commit_is_analysed(project: Project) -> None:
@@ -75,12 +86,7 @@ async def test_a_base_that_is_not_analysed_is_analysed_and_the_verdict_follows(p
     assert found["reason"] == f"the base eeeeeeeeeeee is not analysed yet: {found['base']['task_id']} analyses it"
     again = await ask(project, base="e" * 40)
     assert again["base"]["task_id"] in (found["base"]["task_id"], None)
-
-    async def given() -> bool:
-        events = await project.system.events(f"gctd.verdict.{found['verdict']}")
-        return [event.type for event in events] == ["VerdictAsked", "VerdictGiven"]
-
-    await wait_until(given, timeout=60)
+    await is_given(project, found)
     assert await result(project, base="e" * 40) == "failed"
     shown = await gctd("gate", project.url, "--base", "e" * 40, url=project.system.url, home=tmp_path)
     assert (shown.code, "max_new" in shown.err) == (1, True)
@@ -98,6 +104,17 @@ async def test_a_base_that_cannot_be_analysed_in_the_same_way_leaves_the_verdict
     tasks = await project.system.get("/api/tasks?show_seen=true")
     assert len([task for task in tasks if task.get("commit_sha") == "f" * 40]) == 1
     assert (found["result"], "measured differently: Go go9.9, not go1.26" in found["reason"]) == ("unknown", True), found
+
+
+async def test_verdicts_that_stay_unknown_do_not_delay_the_ones_after_them(project: Project) -> None:
+    await project.analyze(RISKY)
+    attrs.evolve(OLD, commit_sha="f" * 40, go_version="go9.9.0").write(project.directory, "f" * 40)
+    attrs.evolve(OLD, commit_sha="e" * 40).write(project.directory, "e" * 40)
+    unknown = await ask(project, base="f" * 40)
+    await project.system.until_task(unknown["base"]["task_id"], "completed")
+    for limit in range(AT_ONCE):
+        assert (await ask(project, base="f" * 40, max_exceeded=limit))["result"] == "unknown"
+    await is_given(project, await ask(project, base="e" * 40))
 
 
 async def test_the_base_is_the_commit_at_which_a_branch_was_left(shared: tuple[TrackerSystem, Path], tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+DROP INDEX analyses_by_commit;
