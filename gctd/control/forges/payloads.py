@@ -43,9 +43,9 @@ def signed_by(forges: Iterable[Forge], body: bytes, *, signature: str | None, to
         for secret in forge.secrets:
             if forge.kind == "github":
                 wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-                matches |= hmac.compare_digest(wanted.encode(), (signature or "").encode())
+                matches |= hmac.compare_digest(wanted.encode(), (signature or "").encode(errors="surrogateescape"))
             else:
-                matches |= hmac.compare_digest(secret.encode(), (token or "").encode())
+                matches |= hmac.compare_digest(secret.encode(), (token or "").encode(errors="surrogateescape"))
         if matches:
             found.append(forge)
     return found

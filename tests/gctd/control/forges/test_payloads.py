@@ -93,6 +93,12 @@ def test_an_absent_signature_or_token_is_not_an_empty_one() -> None:
     assert signed_by([ours], b"", signature=None, token=SECRET) == [ours]
 
 
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_a_signature_or_token_that_is_not_text_is_not_ours(kind: str) -> None:
+    """A header with bytes that are not UTF-8 has surrogates in their place (PEP 383)."""
+    assert signed_by([forge(kind, SECRET)], b"", signature="sha256=\udcff", token="\udcff") == []
+
+
 GOOD = {"host": "GitHub.test", "kind": "github", "api": "https://api.test/", "token": "t0ken", "secrets": ["s" * 16]}
 
 
