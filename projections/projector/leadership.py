@@ -7,9 +7,11 @@ commits from the log. So readers are woken and event streams continue without po
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from eventlog import Commit
+from eventlog.support.during import until_one_ends
 from projections.projector.backlog import Backlog
 from projections.projector.writer import CheckpointWriter
 from projections.store import LeaderElection
@@ -41,6 +43,15 @@ class Leadership:
     async def lost(self) -> None:
         """Return when it does not."""
         await self._lost.wait()
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do work while it leads, from the beginning each time it leads, until the work returns. Raises the error of the work."""
+        while True:
+            await self.gained()
+            working, _ = await until_one_ends(work(), self.lost())
+            if not working.cancelled():
+                working.result()
+                return
 
 
 async def stand_by(

@@ -11,6 +11,7 @@ from itertools import islice
 import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, LogDiverged
+from eventlog.support.during import until_one_ends
 from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
@@ -201,13 +202,7 @@ class Projector:
         """Follow the log while it is this one's turn; whether it has come to its end."""
         await self._advancing.patiently("the database", Migrations(self._store, self._model).pending)  # not of a newer program
         self.lead.set(held=True)
-        following, lost = asyncio.create_task(self._follow(until)), asyncio.create_task(election.lost())
-        try:
-            await asyncio.wait({following, lost}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (following, lost):
-                task.cancel()
-            await asyncio.wait({following, lost})
+        following, _ = await until_one_ends(self._follow(until), election.lost())
         if following.cancelled():
             return False
         following.result()

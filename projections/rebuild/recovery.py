@@ -8,7 +8,7 @@ import time
 import structlog
 
 from eventlog.support.ticks import until_tick
-from projections.errors import StoreDamaged, StoreForeign
+from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
 from projections.migrations import migrate
 from projections.model import ReadModel
 from projections.rebuild.upgrade import WITHHELD, Upgrade, upgrade_of
@@ -65,5 +65,12 @@ async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamag
             return store.damage
         if time.monotonic() - looked >= look_every:
             looked = time.monotonic()
-            if problems := await store.problems():
+            try:
+                problems = await store.problems()
+            except StoreDamaged as error:
+                return error
+            except StoreUnavailable as error:
+                log.warning("the database cannot be looked over now", reason=str(error))
+                continue
+            if problems:
                 return StoreDamaged("; ".join(problems))

@@ -18,6 +18,7 @@ from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.during import until_one_ends
 from eventlog.support.ticks import until_tick
 from httpkit.ops.health import Check, Concern, Health
 from httpkit.sse.hub import Hub
@@ -150,7 +151,7 @@ class ReadSide(Collector):
             "broker's health": self.broker.run,
             "keys of the log": partial(self._read_keys, head.last),
             "findings": self._follow_scrubbing,
-            **{name: partial(self._while_leading, run) for name, run in rest.items()},
+            **{name: partial(self.projector.lead.run, run) for name, run in rest.items()},
         }
         # A projector that has stopped needs an operator; readiness shows it, and writes are refused.
         async with self._background.running(work, once={"projector": self._project}):
@@ -173,20 +174,6 @@ class ReadSide(Collector):
             else:
                 return
 
-    async def _while_leading(self, run: Start) -> None:
-        lead = self.projector.lead
-        while True:
-            await lead.gained()
-            working, lost = asyncio.create_task(run()), asyncio.create_task(lead.lost())
-            try:
-                await asyncio.wait({working, lost}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in (working, lost):
-                    task.cancel()
-                await asyncio.wait({working, lost})
-            if not working.cancelled():
-                working.result()
-
     async def _know_position(self) -> None:
         """Have answers name the position from the first one on, unless another version has made the tables."""
         try:
@@ -207,17 +194,12 @@ class ReadSide(Collector):
             await make_again(self._store, self._model, error)
             await self._handover.run(self.projector)
         while True:
-            tasks = running, looking = asyncio.create_task(self.projector.run()), asyncio.create_task(damaged(self._store))
-            try:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.wait(tasks)
+            running, looking = await until_one_ends(self.projector.run(), damaged(self._store))
             if looking.cancelled():
                 stopped = running.exception()
                 if stopped is None or not isinstance(stopped.__cause__, StoreDamaged):
-                    return await running
+                    running.result()
+                    return
                 await make_again(self._store, self._model, stopped.__cause__)
             else:
                 await make_again(self._store, self._model, looking.result())

@@ -85,6 +85,22 @@ async def test_a_service_names_a_part_that_ended_and_starts_it_again(nats_url: s
             assert "part 'dispatcher' ended and is started again: RuntimeError: the transport is closed" in (side.note() or "")
 
 
+async def test_a_part_of_a_service_that_has_done_its_work_ends(nats_url: str, tmp_path: Path) -> None:
+    began = 0
+
+    async def done() -> None:
+        nonlocal began
+        began += 1
+
+    async with ledger_log(nats_url) as log, migrated(f"sqlite:{tmp_path / 'read.db'}", MODEL) as store:
+        frames = CommitFrames(log, {}, lambda _: ())
+        side = ReadSide(connection=log.connection, log=log, store=store, model=MODEL, frames=frames, max_lag=60)
+        async with side.running({"done": done}):
+            await wait_until(lambda: began)
+            await asyncio.sleep(0.1)  # time for many more starts
+    assert began == 1
+
+
 async def test_events_that_could_not_be_shown_are_read_from_the_log(nats_url: str, tmp_path: Path) -> None:
     """The event stream does not continue behind them as if they had never been."""
     faults = 1

@@ -107,7 +107,8 @@ async def test_the_database_of_another_program_is_not_set_aside(tmp_path: Path) 
     assert [name for name in names(tmp_path) if not name.endswith(".lock")] == ["photos.db"]
 
 
-async def test_a_look_over_all_of_it_finds_what_nobody_reads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["garbage", "header", "half"])
+async def test_a_look_over_all_of_it_finds_what_nobody_reads(tmp_path: Path, damage: str) -> None:
     log, path = MemoryLog(ledger.REGISTRY), tmp_path / "read.db"
     await Book(log).append_randomly(300, accounts=20, seed=1)
     async with migrated(f"sqlite:{path}", MODEL) as store:
@@ -117,7 +118,21 @@ async def test_a_look_over_all_of_it_finds_what_nobody_reads(tmp_path: Path) -> 
         looking = asyncio.create_task(damaged(store, look_every=0.1))
         done, _ = await asyncio.wait({looking}, timeout=1.5)
         assert not done
-        spoil(path, "garbage")
+        spoil(path, damage)
+        assert isinstance(await asyncio.wait_for(looking, 60), StoreDamaged)
+
+
+async def test_a_file_that_cannot_be_looked_at_for_a_moment_is_looked_at_later(tmp_path: Path) -> None:
+    path = tmp_path / "read.db"
+    async with migrated(f"sqlite:{path}", MODEL) as store:
+        assert isinstance(store, SQLiteStore)
+        await copied_whole(store)
+        away = path.rename(tmp_path / "away.db")
+        looking = asyncio.create_task(damaged(store, look_every=0.1))
+        done, _ = await asyncio.wait({looking}, timeout=1.5)
+        assert not done
+        away.rename(path)
+        spoil(path, "half")
         assert isinstance(await asyncio.wait_for(looking, 60), StoreDamaged)
 
 
