@@ -11,6 +11,7 @@ from eventlog.support.ticks import until_tick
 from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
 from projections.migrations import migrate
 from projections.model import ReadModel
+from projections.projector.writer import pauses
 from projections.rebuild.upgrade import WITHHELD, Upgrade, upgrade_of
 from projections.store import Store
 from projections.stores.databases import copies_of
@@ -52,6 +53,22 @@ async def make_again(store: Store, model: ReadModel, error: StoreDamaged) -> Non
     await store.open()
     await migrate(store, model)
     store.withheld = None
+
+
+async def make_again_patiently(store: Store, model: ReadModel, error: StoreDamaged) -> None:
+    """Do the same while a service runs: as soon as it is possible, if there is no room on the disk, for example.
+
+    Raises as `open_sound`, but no StoreUnavailable.
+    """
+    waits, making = pauses(), make_again(store, model, error)
+    while True:
+        try:
+            return await making
+        except StoreUnavailable as away:
+            log.warning("a new database cannot be made now", reason=str(away))
+        await asyncio.sleep(next(waits))
+        await store.close()
+        making = open_sound(store, model)
 
 
 async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamaged:

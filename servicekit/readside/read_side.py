@@ -31,7 +31,7 @@ from projections.projector.report import ReadModelReport, standing
 from projections.projector.writer import pauses
 from projections.queries.scrubs import KeptScrubs
 from projections.rebuild.operations import AdminHandler, subject_of
-from projections.rebuild.recovery import damaged, make_again, open_sound
+from projections.rebuild.recovery import damaged, make_again_patiently, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
 from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
@@ -191,7 +191,7 @@ class ReadSide(Collector):
         try:
             await self._handover.run(self.projector)
         except StoreDamaged as error:
-            await make_again(self._store, self._model, error)
+            await make_again_patiently(self._store, self._model, error)
             await self._handover.run(self.projector)
         while True:
             running, looking = await until_one_ends(self.projector.run(), damaged(self._store))
@@ -200,9 +200,9 @@ class ReadSide(Collector):
                 if stopped is None or not isinstance(stopped.__cause__, StoreDamaged):
                     running.result()
                     return
-                await make_again(self._store, self._model, stopped.__cause__)
+                await make_again_patiently(self._store, self._model, stopped.__cause__)
             else:
-                await make_again(self._store, self._model, looking.result())
+                await make_again_patiently(self._store, self._model, looking.result())
 
     async def wait_visible(self, sequence: int) -> int:
         """Wait until the read model has the sequence that a command wrote, and return the sequence.

@@ -13,8 +13,9 @@ import pytest
 
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.testing.memory import MemoryLog
-from projections.errors import StoreDamaged, StoreForeign
+from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
 from projections.projector.projector import Projector
+from projections.projector.status import State
 from projections.rebuild.recovery import damaged, open_sound
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
@@ -144,6 +145,33 @@ async def served(log: JetStreamLog, path: Path) -> AsyncIterator[tuple[ReadSide,
         async with side.running():
             assert isinstance(store, SQLiteStore)
             yield side, store
+
+
+async def test_a_new_database_is_made_as_soon_as_it_can_be(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk without room, for example, ends no projector for good."""
+    path = tmp_path / "read.db"
+    async with ledger_log(nats_url) as log:
+        await Book(log).append_randomly(30, accounts=5, seed=1)
+        async with served(log, path) as (side, store):
+            await side.projector.wait_for(30, 20)
+            await copied_whole(store)
+            opened, refusals = store.open, [StoreUnavailable("no room"), StoreUnavailable("no room")]
+
+            async def refused() -> None:
+                if refusals:
+                    raise refusals.pop()
+                await opened()
+
+            monkeypatch.setattr(store, "open", refused)
+            spoil(path, "garbage")
+            with pytest.raises(StoreDamaged):
+                await store.fetch_in_thread("SELECT sum(length(owner)), sum(length(tags)) FROM accounts, entries")
+            await wait_until(lambda: not refusals, timeout=20)
+            await wait_until(lambda: side.projector.position == 30 and side.projector.status().state is State.LIVE, timeout=20)
+            async with replayed_copy(log, MODEL, until=30) as fresh:
+                assert await compare(store, fresh, MODEL) is None
 
 
 async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_url: str, tmp_path: Path) -> None:
