@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head, UndecodableCommit
+from gctd.control.bulkhead import Bulkhead
 from gctd.control.jobs import JobKind, JobTicket, wanted
 from gctd.control.lanes.lanes import Lanes
 from gctd.domain.repo import REPO
@@ -42,6 +43,7 @@ class Dispatcher:
         self._lanes = lanes
         self._store = store
         self._queries = queries
+        self._bulkhead = Bulkhead("dispatcher")
 
     async def run(self) -> None:
         """Dispatch until cancelled; errors are logged and followed by a new start from the checkpoint."""
@@ -102,7 +104,8 @@ class Dispatcher:
         waiting += [(TASK.aggregate(task.id), JobKind.SCAN) for task in tasks]
         for aggregate, kind in waiting[:MOST_RECOVERED]:
             if not self._lanes.knows(kind, aggregate.id):
-                await self._lanes.recover(aggregate, kind)
+                with self._bulkhead.around(aggregate.id):
+                    await self._lanes.recover(aggregate, kind)
 
     async def _moved_on(self, commit: Commit, ticket: JobTicket) -> bool:
         """Whether the read model knows of something later: then there is no such job any more, or a newer one."""

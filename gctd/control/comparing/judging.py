@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 import attrs
 import structlog
 
-from eventlog import BlobMissing, Context, EventLog, EventLogError
+from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands
 from eventlog.support.ticks import tick
+from gctd.control.bulkhead import Bulkhead
 from gctd.control.comparing.baselines import Baseline, Baselines, different
 from gctd.control.comparing.pairs import Pair, compared
 from gctd.control.requests.tracker import Tracker
-from gctd.domain.errors import GctdError, NotFound, Overtaken
+from gctd.domain.errors import NotFound, Overtaken
 from gctd.domain.options import threshold_of
 from gctd.domain.repo import REPO
 from gctd.domain.repo.state import Repo
@@ -71,8 +72,9 @@ class Judging:
     _caught_up: Callable[[], Awaitable[None]] = attrs.field(kw_only=True)
     _coverages: Coverages = attrs.field(default=attrs.Factory(lambda self: Coverages(self._blobs), takes_self=True), init=False)
     _asked_now: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _unknown: dict[str, int] = attrs.field(factory=dict, init=False)
-    """Pending verdicts that this process could not give: the last analysis of the base, by the verdict's id."""
+    _judged_for: dict[str, int] = attrs.field(factory=dict, init=False)
+    """The last analysis of the base for which a pending verdict was judged, by the verdict's id."""
+    _bulkhead: Bulkhead = attrs.field(factory=lambda: Bulkhead("judging"), init=False)
 
     async def run(self) -> None:
         """Judge pending verdicts whose bases have been analysed, until cancelled. Errors are logged."""
@@ -82,27 +84,23 @@ class Judging:
             try:
                 if not await self.sweep():
                     pause = REST
-            except (EventLogError, ProjectionError, GctdError) as error:
+            except (EventLogError, ProjectionError) as error:
                 _log.warning("verdicts wait", error=str(error))
             await tick(pause, self._asked_now, after=SWEEP)
 
     async def sweep(self) -> bool:
         """Judge the pending verdicts whose bases have been analysed since the last sweep. Return whether any is pending."""
         pending = await self._queries.verdicts_waiting()
-        for id_ in [id_ for id_, latest in self._unknown.items() if pending.get(id_) != latest]:
-            del self._unknown[id_]
-        due = [(id_, latest) for id_, latest in pending.items() if latest is not None and id_ not in self._unknown]
+        for id_ in [id_ for id_, latest in self._judged_for.items() if pending.get(id_) != latest]:
+            del self._judged_for[id_]
+        due = [(id_, latest) for id_, latest in pending.items() if latest is not None and id_ not in self._judged_for]
         for id_, latest in due[:AT_ONCE]:
-            try:
+            with self._bulkhead.around(id_):
                 kept = await self._queries.verdict(id_)
                 found = None if kept is None else await self._of_kept(kept)
-            except (BlobMissing, GctdError) as error:
-                _log.warning("a verdict cannot be given", verdict=id_, error=str(error))
-                found = None
-            if found is None or found.result is Result.UNKNOWN:
-                self._unknown[id_] = latest
-            else:
-                await self._give(id_, found, None)
+                if found is not None and found.result is not Result.UNKNOWN:
+                    await self._give(id_, found, None)
+            self._judged_for[id_] = latest
         return bool(pending)
 
     async def look(self, after: AnalysisView, base: str, rules: Rules) -> AnalysisJudgement:

@@ -15,13 +15,14 @@ from itertools import chain
 import attrs
 import structlog
 
-from eventlog import AggregateId, Commit, EventLog, EventLogError
+from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, EventLogError, UndecodableCommit
 from eventlog.broker.presence import Presence
 from eventlog.broker.queue import JobState
 from eventlog.commands import Commands
 from eventlog.support import spans
 from eventlog.support.ticks import tick
 from eventlog.support.trace import Trace
+from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted
 from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, Way, key_of
@@ -75,6 +76,7 @@ class Lanes:
         self._routes: dict[Needs, Route] = {}
         self._missing: dict[Needs, float] = {}
         self._busy: dict[tuple[str, bool], int] = {}
+        self._bulkhead = Bulkhead("lanes")
         self._turn = asyncio.Lock()
         self._news = asyncio.Event()
         self.dispatched = 0
@@ -258,7 +260,7 @@ class Lanes:
     async def _say(self, ticket: JobTicket, command: BlockTask | UnblockTask) -> None:
         try:
             outcome = await self._commands.execute(TASK, ticket.id, command, ticket.context.in_new_span())
-        except NotFound:
+        except (NotFound, AggregateDamaged, UndecodableCommit):
             self._backlog.remove(key_of(ticket))
             return
         if not waits(outcome.state):
@@ -277,7 +279,8 @@ class Lanes:
                     self._backlog.put(key, attrs.evolve(placed, at=time.monotonic()))
             elif self._backlog.placed.get(key) is placed:
                 self._backlog.remove(key)
-                await self.recover(aggregate_of(*key), key[0])
+                with self._bulkhead.around(key[1]):
+                    await self.recover(aggregate_of(*key), key[0])
 
     def _overdue(self) -> Sequence[tuple[Key, QueuedJob]]:
         now = time.monotonic()

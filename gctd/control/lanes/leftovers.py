@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import structlog
 
-from eventlog import EventLog, UndecodableCommit
+from eventlog import AggregateDamaged, EventLog, UndecodableCommit
 from gctd.control.jobs import JobKind, aggregate_of, waits
 from gctd.control.lanes.backlog import Key
 from gctd.control.lanes.queues import JobQueues
@@ -56,8 +56,8 @@ class Leftovers:
                 _log.debug("job removed that is not needed", kind=key[0].value, id=key[1])
 
     async def _needed(self, key: Key) -> bool:
-        last = await self._log.last(aggregate_of(*key), consistent=True)
         try:
+            last = await self._log.last(aggregate_of(*key), consistent=True)
             return last is not None and (waits(last.state) or last.state.lease is not None)
-        except UndecodableCommit:
+        except (AggregateDamaged, UndecodableCommit):
             return True

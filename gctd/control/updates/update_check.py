@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import attrs
 
 from eventlog import Context, EventLog
+from gctd.control.bulkhead import OF_ONE
 from gctd.control.requests.new_tasks import ObservedRef
 from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import Tracker
@@ -22,7 +23,7 @@ from gctd.domain.repo import REPO
 from gctd.domain.repo.config import effective
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.readmodel.queries import TrackerQueries
-from gctd.readmodel.views import TaskView
+from gctd.readmodel.views import RepoView, TaskView
 from gctd.scan.errors import GitError, ScanError
 from gctd.scan.git.commands import Git
 from gctd.scan.git.refs import RemoteRef
@@ -40,7 +41,7 @@ class RefUpdate:
 
     `ref` is the tracked ref of the project. `recorded_sha` is the commit of its latest analysis, None before the first one.
     `remote_sha` is the current commit of `ref`. `moved`: they differ. `scheduled`: this check has queued `task_id` for it.
-    `note` is the reason for no action, `error` the reason for a failed look-up of the ref.
+    `note` is the reason for no action, `error` the reason for a failed look-up of the ref or the repository.
     """
 
     repo_url: str
@@ -87,15 +88,24 @@ class Updates:
     async def check_all(
         self, *, schedule: bool, after: tuple[str, str] = ("", ""), limit: int, context: Context | None = None
     ) -> Checked:
-        """Check at most `limit` repositories, by URL, those behind `after`. Raises what storing a commit raises."""
+        """Check at most `limit` repositories, by URL, those behind `after`. Raises what storing a commit raises.
+
+        A repository that cannot be checked becomes an error in the result.
+        """
         found = await self._queries.repos_by_url(after=after, limit=limit + 1)
         page = found[:limit]
-        parts = await asyncio.gather(*(self._check(repo.id, schedule=schedule, context=context) for repo in page))
+        parts = await asyncio.gather(*(self._check_apart(repo, schedule=schedule, context=context) for repo in page))
         return Checked(
             updates=tuple(update for part in parts for update in part.updates),
             sequence=max((part.sequence for part in parts), default=0),
             after=(page[-1].url, page[-1].id) if len(found) > len(page) else None,
         )
+
+    async def _check_apart(self, repo: RepoView, *, schedule: bool, context: Context | None) -> Checked:
+        try:
+            return await self._check(repo.id, schedule=schedule, context=context)
+        except OF_ONE as error:
+            return Checked(updates=(RefUpdate(repo_url=repo.url, error=str(error)),))
 
     async def _check(self, id_: str, *, schedule: bool, context: Context | None) -> Checked:
         known = await self._load(id_)

@@ -19,10 +19,10 @@ from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
 from eventlog.broker.presence import Presence
 from eventlog.commands import Commands
 from eventlog.support.ticks import until_tick
+from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind
 from gctd.control.lanes.lanes import Lanes
-from gctd.domain.errors import GctdError
 from gctd.domain.repo import REPO
 from gctd.domain.repo.commands import LoseDiscovery
 from gctd.domain.task import TASK
@@ -70,6 +70,7 @@ class Reaper:
     _patience: Timeouts
     _missing: dict[str, float] = attrs.field(factory=dict, init=False)
     _looked: dict[str, float] = attrs.field(factory=dict, init=False)
+    _bulkhead: Bulkhead = attrs.field(factory=lambda: Bulkhead("reaper"), init=False)
 
     async def run(self) -> None:
         """Sweep until cancelled, at a slow rate while there is no work. An error is logged, and the next sweep follows."""
@@ -78,7 +79,7 @@ class Reaper:
             try:
                 if not await self.sweep():
                     pause *= IDLE
-            except (EventLogError, ProjectionError, GctdError) as error:
+            except (EventLogError, ProjectionError) as error:
                 # A failed query does not prove absence.
                 self._missing.clear()
                 _log.warning("reaper waits", error=str(error))
@@ -94,9 +95,11 @@ class Reaper:
         present = await self._sessions() if held else {}
         for row in running:
             if reason := self._lost(present, row):
-                await self._execute(TASK, row.id, LoseTask(attempt=row.attempt, reason=reason, at=datetime.now(UTC)))
+                with self._bulkhead.around(row.id):
+                    await self._execute(TASK, row.id, LoseTask(attempt=row.attempt, reason=reason, at=datetime.now(UTC)))
         for repo in repos:
-            await self._look_at_repo(repo, present)
+            with self._bulkhead.around(repo.id):
+                await self._look_at_repo(repo, present)
         since = datetime.now(UTC) - timedelta(seconds=self._patience.job)
         waiting = await self._queries.tasks_waiting(since=since)
         await self._look_at_waiting(waiting)
@@ -136,12 +139,13 @@ class Reaper:
     async def _look_at_waiting(self, waiting: Sequence[TaskView]) -> None:
         looked = 0
         for row in waiting:
-            if self._age(row.waiting_since) > self._patience.queue:
-                command = ExpireTask(attempt=row.attempt, reason="no worker took it up in time", at=datetime.now(UTC))
-                await self._execute(TASK, row.id, command)
-            elif looked < MOST_AT_ONCE:
-                due = row.retry_at or row.waiting_since
-                looked += await self._give_job(JobKind.SCAN, TASK.aggregate(row.id), due)
+            with self._bulkhead.around(row.id):
+                if self._age(row.waiting_since) > self._patience.queue:
+                    command = ExpireTask(attempt=row.attempt, reason="no worker took it up in time", at=datetime.now(UTC))
+                    await self._execute(TASK, row.id, command)
+                elif looked < MOST_AT_ONCE:
+                    due = row.retry_at or row.waiting_since
+                    looked += await self._give_job(JobKind.SCAN, TASK.aggregate(row.id), due)
         ids = {row.id for row in waiting}
         self._looked = {id_: at for id_, at in self._looked.items() if id_ in ids}
 

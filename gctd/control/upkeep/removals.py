@@ -16,8 +16,9 @@ import structlog
 
 from eventlog import Context, Decider, EventLog, EventLogError
 from eventlog.commands import Commands
+from gctd.control.bulkhead import Bulkhead
 from gctd.control.requests.tracker import Tracker
-from gctd.domain.errors import GctdError, NotFound
+from gctd.domain.errors import NotFound
 from gctd.domain.remote.urls import repo_id
 from gctd.domain.repo import REPO
 from gctd.domain.repo.state import RepoStatus
@@ -47,12 +48,14 @@ class Removals:
 
     async def run(self) -> None:
         """Sweep until cancelled; errors are logged, and the next sweep tries again."""
+        bulkhead = Bulkhead("removals")
         while True:
             try:
                 await self._caught_up()
                 for id_ in await self._queries.unregistered():
-                    await self._clear(id_, None)
-            except (EventLogError, ProjectionError, GctdError) as error:
+                    with bulkhead.around(id_):
+                        await self._clear(id_, None)
+            except (EventLogError, ProjectionError) as error:
                 _log.warning("removal waits", error=str(error))
             await asyncio.sleep(SWEEP)
 

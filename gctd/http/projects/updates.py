@@ -46,7 +46,7 @@ class UpdateBody:
     scheduled: bool = member(description="this check has queued a task, for exactly that commit")
     task_id: str | None = member(description="the task that was queued, or that is under way already")
     note: str | None = member(description="reason for no action")
-    error: str | None = member(description="why the ref could not be looked up")
+    error: str | None = member(description="why the ref or the repository could not be looked up")
 
 
 async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[Sequence[UpdateBody]]:
