@@ -81,6 +81,11 @@ class NatsClient(TapClient):
             await asyncio.wait({connecting}, timeout=0.1)
         await self.close()
 
+    def cut_off(self) -> None:
+        """Close its socket at once: to a server that hangs, bytes that it has not taken would keep the socket open."""
+        if (transport := self._tcp()) is not None:
+            transport.abort()
+
     async def write(self, frames: Sequence[bytes]) -> None:
         """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait.
 

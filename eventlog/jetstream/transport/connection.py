@@ -204,8 +204,10 @@ class Connection:
             await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
 
     async def _discard(self, client: NatsClient, connecting: asyncio.Future[Any] | None = None) -> None:
-        """Close a client; not with asyncio.timeout, since nats-py swallows being cancelled."""
-        await asyncio.wait({self._start(client.discard(connecting))}, timeout=_CLOSE_TIMEOUT)
+        """Close a client, or cut it off; not with asyncio.timeout, since nats-py swallows being cancelled."""
+        ended, _ = await asyncio.wait({self._start(client.discard(connecting))}, timeout=_CLOSE_TIMEOUT)
+        if not ended:
+            client.cut_off()
 
     def _start(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
         async def run() -> Any:
@@ -298,7 +300,7 @@ class Connection:
         self._last_error = ""
         log.warning("nats client replaced", server=self._client.address, generation=self.generation)
         old.lose()
-        closing = self._start(old.close())
+        closing = self._start(self._discard(old))
         closing.add_done_callback(lambda _: log.debug("dead nats client closed"))
 
 

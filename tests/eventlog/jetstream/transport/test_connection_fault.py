@@ -281,15 +281,3 @@ async def test_a_callback_that_raises_does_not_end_the_client(nats_url: str, ech
             await wait_until(lambda: connection.counters.reconnects == 1)
             await wait_until(lambda: any(entry["event"] == "nats callback failed" for entry in logs))
         assert (await connection.request(echo, b"x")).data == b"x"
-
-
-async def test_a_connection_leaves_no_task_behind(nats_url: str) -> None:
-    """After the block there is nothing left of it, also when pings were never answered."""
-    before = asyncio.all_tasks()
-    async with Proxy.before(nats_url) as proxy:
-        async with watched(proxy.url) as connection:
-            proxy.flowing.clear()
-            with pytest.raises(Unavailable):
-                await connection.ping(0.05)
-        proxy.flowing.set()
-    await wait_until(lambda: asyncio.all_tasks() <= before, timeout=30)
