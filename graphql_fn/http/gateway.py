@@ -97,11 +97,16 @@ class Gateway:
     async def follow(self, name: str, token: str, http: web.Request) -> web.StreamResponse:
         """The reserved event stream. Raises NoSuchFunction, Busy."""
         self._evaluator(name)
+        self.streams.check()
         try:
-            frames = self._reserved.find(name, token).open()
+            stream = self._reserved.find(name, token)
+            frames = stream.open()
         except GraphqlFnError as error:
             return _refused(error)
-        return await self.streams.answer(http, frames)
+        try:
+            return await self.streams.answer(http, frames)
+        finally:
+            stream.end()
 
     def start(self, name: str, token: str, request: HttpRequest) -> web.Response:
         """Start an operation whose results go into a reserved event stream. Raises NoSuchFunction."""

@@ -76,14 +76,14 @@ class Reservations:
 
 
 class ReservedStream:
-    """A stream and its operations. `on_end` is called once, when it has ended."""
+    """A stream and its operations. `on_end` is called when it ends. The caller of `open` calls `end`."""
 
     def __init__(self, on_end: Any) -> None:
         self._on_end = on_end
         self._frames: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
         self._operations: dict[str, asyncio.Task[None]] = {}
         self._opened = False
-        self._expiry = asyncio.get_running_loop().call_later(_UNOPENED, self._end)
+        self._expiry = asyncio.get_running_loop().call_later(_UNOPENED, self.end)
 
     def open(self) -> AsyncGenerator[bytes, None]:
         """The frames of the stream. Raises StreamTaken if it is open."""
@@ -94,12 +94,9 @@ class ReservedStream:
         return self._all()
 
     async def _all(self) -> AsyncGenerator[bytes, None]:
-        try:
-            yield b":\n\n"  # a client of fetch waits for the first bytes
-            while True:
-                yield await self._frames.get()
-        finally:
-            self._end()
+        yield b":\n\n"  # a client of fetch waits for the first bytes
+        while True:
+            yield await self._frames.get()
 
     def start(self, id_: str, evaluator: Evaluator, request: GraphQLRequest) -> None:
         """Start an operation. Raises StreamTaken, TooManyStreams."""
@@ -136,7 +133,8 @@ class ReservedStream:
         if task is not None:
             task.cancel()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End the stream and its operations. Nothing happens if it has ended."""
         self._expiry.cancel()
         for task in self._operations.values():
             task.cancel()

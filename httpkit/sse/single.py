@@ -33,15 +33,19 @@ class Streams:
         """How many clients follow something."""
         return len(self._open)
 
+    def check(self) -> None:
+        """Raise Busy or TooManyStreams if no further client can follow something now."""
+        if self._closed:
+            raise Busy("the server is ending; try again")
+        if len(self._open) >= self.most:
+            raise TooManyStreams(f"{self.most} clients follow something already; try again later")
+
     async def answer(self, request: web.Request, frames: AsyncGenerator[bytes, None]) -> web.StreamResponse:
         """Send these frames until they end or the client is gone; either way they are closed.
 
         Raises Busy, TooManyStreams, ClientGone.
         """
-        if self._closed:
-            raise Busy("the server is ending; try again")
-        if len(self._open) >= self.most:
-            raise TooManyStreams(f"{self.most} clients follow something already; try again later")
+        self.check()
         response, _ = await begin(request, heartbeat=self._heartbeat)
         async with response:
             sending = asyncio.create_task(_send(response, frames))
