@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from http import HTTPStatus
 from typing import Any
 
@@ -46,22 +46,21 @@ class HttpConnection(RequestHandler):
         self._write_alarm: int | None = None
         self._gone: list[Callable[[], object]] = []
 
-    def when_gone(self, callback: Callable[[], object]) -> None:
-        """Call this when the client has closed the connection, or it broke."""
-        self._gone.append(callback)
-
     @contextmanager
-    def cancels_when_gone(self) -> Iterator[None]:
-        """Cancel the task of the block if the client closes the connection, or it breaks."""
-        task = asyncio.current_task()
-        assert task is not None, "a handler runs in a task"
-        cancel = task.cancel
-        self._gone.append(cancel)
+    def calls_when_gone(self, callback: Callable[[], object]) -> Iterator[None]:
+        """Call this if the client closes the connection during the block, or it breaks."""
+        self._gone.append(callback)
         try:
             yield
         finally:
-            if cancel in self._gone:
-                self._gone.remove(cancel)
+            if callback in self._gone:
+                self._gone.remove(callback)
+
+    def cancels_when_gone(self) -> AbstractContextManager[None]:
+        """Cancel the present task if the client closes the connection during the block, or it breaks."""
+        task = asyncio.current_task()
+        assert task is not None, "a handler runs in a task"
+        return self.calls_when_gone(task.cancel)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected: it has to say something."""
@@ -94,9 +93,9 @@ class HttpConnection(RequestHandler):
         """The connection is no more."""
         self.begin()
         super().connection_lost(exc)
-        for callback in self._gone:
+        gone, self._gone = self._gone, []
+        for callback in gone:
             callback()
-        self._gone.clear()
 
     def pause_writing(self) -> None:
         """The client takes less than it is sent: it has to take some of it in time."""
@@ -177,3 +176,9 @@ class HttpConnection(RequestHandler):
         answer = self._problems.response(status, detail)
         answer.force_close()
         return answer
+
+
+def when_gone(request: web.Request, callback: Callable[[], object]) -> AbstractContextManager[None]:
+    """Call this if the client of a request closes the connection during the block, or it breaks."""
+    connection = request.protocol
+    return connection.calls_when_gone(callback) if isinstance(connection, HttpConnection) else nullcontext()

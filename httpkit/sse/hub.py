@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from eventlog.commit import Position
 from eventlog.errors import LogDamaged
 from httpkit.problems import Busy
+from httpkit.server.protocol import when_gone
 from httpkit.sse.frames import LAST_INDEX, Frame, Ring
 from httpkit.sse.places import CannotResume, Replay, ReplayChunk, asked_place, place_of, replayed, told_place, told_reset, writes
 from httpkit.sse.response import TooManyStreams, begin
@@ -227,12 +228,12 @@ class Hub(Collector):
         transport = request.transport
         if transport is None:
             return
-        client = Subscriber(writer, transport, only, write_deadline=self._settings.write_deadline)
-        client.attach(request, self._settings.send_buffer)
+        client = Subscriber(writer, transport, only, self._settings)
         self._clients.add(client)
         try:
-            client.number = await self._begin(client, request, ring)
-            await self._follow(client, ring)
+            with when_gone(request, client.stop):
+                client.number = await self._begin(client, request, ring)
+                await self._follow(client, ring)
         except ConnectionError:
             log.debug("client of events is gone", remote=request.remote)
         except ClientTooSlow as error:

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 
 from httpkit.problems import Busy
-from httpkit.server.protocol import HttpConnection
+from httpkit.server.protocol import when_gone
 from httpkit.sse.response import TooManyStreams, begin
 
 _log = structlog.get_logger(__name__)
@@ -50,10 +50,9 @@ class Streams:
         async with response:
             sending = asyncio.create_task(_send(response, frames))
             self._open.add(sending)
-            if isinstance(request.protocol, HttpConnection):
-                request.protocol.when_gone(sending.cancel)
             try:
-                await asyncio.wait({sending})
+                with when_gone(request, sending.cancel):
+                    await asyncio.wait({sending})
             finally:
                 sending.cancel()
                 self._open.discard(sending)

@@ -6,12 +6,11 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 
-from aiohttp import web
 from aiohttp.http import StreamWriter
 
 from eventlog.errors import LogDamaged
-from httpkit.server.protocol import HttpConnection
 from httpkit.sse.frames import Frame
+from httpkit.sse.stream_settings import StreamSettings
 
 
 class ClientTooSlow(Exception):
@@ -30,7 +29,7 @@ class Subscriber:
     """
 
     def __init__(
-        self, writer: StreamWriter, transport: asyncio.Transport, only: frozenset[str] | None, *, write_deadline: float
+        self, writer: StreamWriter, transport: asyncio.Transport, only: frozenset[str] | None, settings: StreamSettings
     ) -> None:
         self.writer = writer
         self.only = only
@@ -38,16 +37,11 @@ class Subscriber:
         self.parked = False
         self.stopped = False
         self._transport = transport
-        self._write_deadline = write_deadline
+        self._write_deadline = settings.write_deadline
         self._waiting: asyncio.Future[None] | None = None
         self._scope: asyncio.Timeout | None = None
-
-    def attach(self, request: web.Request, send_buffer: int) -> None:
-        """Bound what the kernel holds for this client, in bytes, and hear when it is gone."""
-        bounded: socket.socket = self._transport.get_extra_info("socket")
-        bounded.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-        if isinstance(request.protocol, HttpConnection):
-            request.protocol.when_gone(self.stop)
+        bounded: socket.socket = transport.get_extra_info("socket")
+        bounded.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer)  # what the kernel holds for this client
 
     def wake(self) -> None:
         """Resume its task."""

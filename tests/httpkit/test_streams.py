@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
@@ -84,6 +85,17 @@ async def test_a_stream_ends_with_its_frames_and_beats_meanwhile() -> None:
         read += await answer.content.read()
         assert [line for line in read.splitlines() if line.startswith(b"data")] == [b"data: 1", b"data: 2"]
         assert place.ended == 1
+
+
+@on_uvloop
+async def test_streams_that_have_ended_leave_nothing_on_their_connection() -> None:
+    async with opened() as (place, ask):
+        place.more.set()
+        for _ in range(20):
+            async with ask() as answer:
+                await answer.read()
+        tasks = [one for one in gc.get_objects() if isinstance(one, asyncio.Task) and "_send" in repr(one.get_coro())]
+        assert len(tasks) <= 1
 
 
 @on_uvloop
