@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -19,7 +18,7 @@ from graphql_fn.http.figures import FunctionFigures
 from graphql_fn.http.single_connection import Reservations, operation_id
 from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller
-from httpkit.server.protocol import HttpConnection
+from httpkit.server.protocol import cancels_when_gone
 from httpkit.server.reply import Reply
 from httpkit.sse.single import Streams
 from httpkit.static.pages import Asset
@@ -68,8 +67,8 @@ class Gateway:
 
     async def answer(self, name: str, request: HttpRequest, http: web.Request) -> web.Response:
         """The answer of a function. It is given up if the client leaves. Raises NoSuchFunction."""
-        evaluator, connection = self._evaluator(name), http.protocol
-        with connection.cancels_when_gone() if isinstance(connection, HttpConnection) else nullcontext():
+        evaluator = self._evaluator(name)
+        with cancels_when_gone(http):
             found = await answer(evaluator, request)
         self._count(name, found.outcome)
         headers = {**found.headers, "Vary": "Accept, Accept-Encoding"}

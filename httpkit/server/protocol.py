@@ -56,12 +56,6 @@ class HttpConnection(RequestHandler):
             if callback in self._gone:
                 self._gone.remove(callback)
 
-    def cancels_when_gone(self) -> AbstractContextManager[None]:
-        """Cancel the present task if the client closes the connection during the block, or it breaks."""
-        task = asyncio.current_task()
-        assert task is not None, "a handler runs in a task"
-        return self.calls_when_gone(task.cancel)
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected: it has to say something."""
         super().connection_made(transport)
@@ -182,3 +176,10 @@ def when_gone(request: web.Request, callback: Callable[[], object]) -> AbstractC
     """Call this if the client of a request closes the connection during the block, or it breaks."""
     connection = request.protocol
     return connection.calls_when_gone(callback) if isinstance(connection, HttpConnection) else nullcontext()
+
+
+def cancels_when_gone(request: web.Request) -> AbstractContextManager[None]:
+    """Cancel the present task if the client of a request closes the connection during the block, or it breaks."""
+    task = asyncio.current_task()
+    assert task is not None, "a handler runs in a task"
+    return when_gone(request, task.cancel)
