@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 from importlib.metadata import version
@@ -10,19 +9,21 @@ from pathlib import Path
 from typing import Any, cast
 
 import attrs
+import structlog
 
 from eventlog.embedded.access import BrokerAccess, BrokerUser
 from eventlog.embedded.binary import ServerFailed
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
+from eventlog.support.during import until_one_ends
 from httpkit.server.serving import ListenAddress
 from pantry.serve import serve
 from pantry.settings import Settings
+from servicekit.supervision import keep_running, mend
 from terminalkit.config.running import announced
 
 _USER = BrokerUser(name="pantry")
-_RESTART = 0.5
-"""Seconds before a nats-server that ended by itself is started again."""
+_log = structlog.get_logger(__name__)
 
 
 async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> None:
@@ -34,8 +35,6 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
     port = free_port()
     server = EmbeddedServer(data / "nats", port=port, http_port=free_port(), access=access, name="nats-server")
     async with server, contextlib.AsyncExitStack() as stack:
-        keeper = asyncio.create_task(_keep(server))
-        stack.callback(keeper.cancel)
         own: Settings = attrs.evolve(
             cast("Any", settings),
             nats_url=access.address(_USER.name, port),
@@ -61,13 +60,7 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
                 "  Ctrl-C stops"
             )
 
-        await serve(own, on_ready=ready)
-
-
-async def _keep(server: EmbeddedServer) -> None:
-    """Start nats-server again when it ends by itself; the service reconnects."""
-    while True:
-        await server.wait()
-        await asyncio.sleep(_RESTART)
-        with contextlib.suppress(ServerFailed):
-            await server.start()
+        keeping = keep_running(server, _log.warning, failures=(ServerFailed,))
+        for ended in await until_one_ends(keeping, mend(server, _log.warning), serve(own, on_ready=ready)):
+            if not ended.cancelled():
+                ended.result()

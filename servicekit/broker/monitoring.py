@@ -146,7 +146,7 @@ def explained(fault: str) -> str:
         return f"nats-server says: {fault}"
     return (
         f"nats-server has closed a stream after a write error: {fault}. Make room on its disk, then restart that nats-server: it "
-        "does not open the stream again by itself; `gctd up` restarts its own"
+        "does not open the stream again by itself; `gctd up` and `pantry up` restart theirs"
     )
 
 

@@ -18,6 +18,7 @@ import attrs
 
 from eventlog.embedded.die_with_parent import attached
 from gctd.cli.up.console import Console
+from servicekit.supervision import Startable, describe
 
 START_TIMEOUT = 60.0
 """Seconds within which a service has to be ready, or to say something new about why it is not: it may have much to make first."""
@@ -56,22 +57,12 @@ class StartFailed(Exception):
     """A service ended, or was not ready in time, when it was started; the text has the end of its log."""
 
 
-class Supervised(Protocol):
+class Supervised(Startable, Protocol):
     """Something that the supervisor starts, starts again when it has ended by itself, and ends."""
-
-    @property
-    def name(self) -> str:
-        """Its name for the user."""
 
     @property
     def pid(self) -> int | None:
         """Its process id, None if it does not run."""
-
-    async def start(self) -> None:
-        """Start it and wait until it is ready. Raises an error with a text for the user, and leaves no process."""
-
-    async def wait(self) -> int:
-        """Wait until it has ended, for any reason: its exit status, or minus the signal that ended it."""
 
     async def stop(self) -> None:
         """End it in good order, in a bounded time. Nothing happens if it does not run."""
@@ -192,11 +183,6 @@ class ChildProcess:
         log.emit(logging.makeLogRecord({"msg": line.replace("%", "%%")}))
         self._tail.append(line)
         self._console.relay(self.name, line)
-
-
-def describe(status: int) -> str:
-    """How a process ended, in words: `with status 1`, `by SIGKILL`."""
-    return f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
 
 
 def _log(file: Path) -> logging.Handler:

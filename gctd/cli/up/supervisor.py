@@ -16,14 +16,13 @@ from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.binary import ServerFailed
 from eventlog.embedded.data_lock import DataDirectoryInUse
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.ticks import until_tick
-from gctd.cli.up.children import ChildProcess, StartFailed, Supervised, describe
+from gctd.cli.up.children import ChildProcess, StartFailed, Supervised
 from gctd.cli.up.console import Console
 from gctd.cli.up.demo import DemoFailed
 from gctd.cli.up.servers import NatsServer, Postgres
 from gctd.cli.up.system import DATABASES, System
 from projections.stores.postgres.server import PostgresFailed
-from servicekit.broker.monitoring import NotSeen
+from servicekit.supervision import keep_running, mend
 from terminalkit.config.running import announced
 from terminalkit.exits import ExitCode
 
@@ -36,13 +35,8 @@ EXIT_CODES = {
     PostgresFailed: ExitCode.UNAVAILABLE,
 }
 
-_FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
-_SETTLED = 60.0
-"""Seconds of running after which a service that ends is started again without the delay of earlier ends."""
-
-
-_LOOK_EVERY, _MEND_AT_MOST_EVERY = 4.0, 60.0
-"""Seconds between two looks at the health of a nats-server, and between two restarts for its sake."""
+_FAILURES = (StartFailed, ServerFailed, PostgresFailed)
+"""Failures of a start after which another start is tried."""
 
 _SAME_SIGNAL = 0.3
 """Seconds within which a second signal is the first one again: timeout(1) and others send it to a process and to its group."""
@@ -114,8 +108,11 @@ class Supervisor:
             for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
                 if isinstance(result, BaseException):
                     raise result
-            self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
-            self._keepers += [asyncio.create_task(self._mend(each)) for each in stage if isinstance(each, NatsServer)]
+            for each in stage:
+                kept = keep_running(each, self._console.say, failures=_FAILURES, changed=lambda: self._on_change(self.pids))
+                self._keepers.append(asyncio.create_task(kept))
+                if isinstance(each, NatsServer):
+                    self._keepers.append(asyncio.create_task(mend(each.server, self._console.say)))
 
     async def watch(self) -> None:
         """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
@@ -134,37 +131,6 @@ class Supervisor:
         for stage in reversed(self._stages):
             for each in stage:
                 each.kill()
-
-    async def _keep(self, each: Supervised) -> None:
-        delay, since = _FIRST_DELAY, time.monotonic()
-        while True:
-            status = await each.wait()
-            self._on_change(self.pids)
-            if time.monotonic() - since > _SETTLED:
-                delay = _FIRST_DELAY
-            self._console.say(f"{each.name} ended {describe(status)}, starting it again in {delay:g} s")
-            await asyncio.sleep(delay)
-            delay, since = min(delay * 2, _LONGEST_DELAY), time.monotonic()
-            try:
-                await each.start()
-            except (StartFailed, ServerFailed, PostgresFailed) as error:
-                self._console.say(str(error))
-            else:
-                self._on_change(self.pids)
-                self._console.say(f"{each.name} runs again")
-
-    async def _mend(self, server: NatsServer) -> None:
-        """End a nats-server that only stores again after a restart, at most once a minute; it is started again as ever."""
-        while True:
-            await asyncio.sleep(until_tick(_LOOK_EVERY))
-            try:
-                reason = await server.see()
-            except (NotSeen, ServerFailed, OSError):
-                continue  # it is about to end or to begin
-            if reason is not None:
-                self._console.say(f"{server.name} {reason}: restarting it")
-                server.end()
-                await asyncio.sleep(_MEND_AT_MOST_EVERY)
 
 
 async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo | None = None) -> int:

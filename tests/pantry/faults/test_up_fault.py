@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from tests.support.programs.supervised import alive, supervised
+from terminalkit.exits import ExitCode
+from tests.support.pantry.system import FLOUR
+from tests.support.programs.small_disk import small_disk
+from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
 
 
-async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_restart(tmp_path: Path) -> None:
+def started_in(directory: Path) -> tuple[dict[str, str], list[str]]:
+    """Return the environment and the command of a ledger with its data in a directory."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PANTRY_")}
-    environment["XDG_STATE_HOME"] = str(tmp_path / "state")
-    command = [sys.executable, "-m", "pantry", "up", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    environment["XDG_STATE_HOME"] = str(directory / "state")
+    return environment, [sys.executable, "-m", "pantry", "up", "--port", "0", "--data-dir", str(directory / "data")]
+
+
+@contextmanager
+def ledger(directory: Path, console: Path) -> Iterator[Supervised]:
+    """Run a ledger with its data in a directory, and its output in a file."""
+    environment, command = started_in(directory)
+    with supervised(command, console, environment) as running:
+        yield running
+
+
+async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_restart(tmp_path: Path) -> None:
+    environment, command = started_in(tmp_path)
 
     def pantry(*arguments: str) -> str:
         asking = [sys.executable, "-m", "pantry", *arguments]
@@ -45,4 +67,73 @@ async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_
         assert "page   http://127.0.0.2:" in running.said
         assert "Flour" in pantry("product", "list")
         assert pantry("pair", "--address", "https://pantry.home") == "https://pantry.home/\n"
+        assert await running.end(signal.SIGTERM) == 0
+
+
+@contextmanager
+def taken(port: int) -> Iterator[None]:
+    """Another program listens on a port."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+        yield
+
+
+async def test_a_broker_that_cannot_be_started_is_reported_and_started_as_soon_as_it_can_be(tmp_path: Path) -> None:
+    with ledger(tmp_path, tmp_path / "console.txt") as running:
+        await wait_until(lambda: "Ctrl-C stops" in running.said, 60)
+        killed = running.find("nats-server")
+        port = int(json.loads((tmp_path / "data/nats/nats-server.conf").read_bytes())["listen"].rpartition(":")[2])
+        killed.kill()
+        await wait_until(lambda: not alive([killed]), 10)
+        with taken(port):
+            await wait_until(lambda: "address already in use" in running.said, 30)
+        await wait_until(lambda: "nats-server runs again" in running.said, 30)
+        assert "nats-server ended by SIGKILL, starting it again in 0.5 s" in running.said
+        assert await running.end(signal.SIGTERM) == 0
+
+
+async def test_a_ledger_whose_data_another_one_has_taken_ends_and_names_it(tmp_path: Path) -> None:
+    with ledger(tmp_path, tmp_path / "first.txt") as first:
+        await wait_until(lambda: "Ctrl-C stops" in first.said, 60)
+        killed = first.find("nats-server")
+        port = int(json.loads((tmp_path / "data/nats/nats-server.conf").read_bytes())["listen"].rpartition(":")[2])
+        killed.kill()
+        await wait_until(lambda: not alive([killed]), 10)
+        with taken(port):
+            await wait_until(lambda: "address already in use" in first.said, 30)
+            with ledger(tmp_path, tmp_path / "second.txt") as second:
+                await wait_until(lambda: f"is in use by process {second.process.pid}" in first.said, 60)
+                assert await first.end() == ExitCode.UNAVAILABLE
+                assert second.process.poll() is None
+
+
+async def test_a_disk_that_was_full_and_has_room_again_lets_the_ledger_store_again(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk, ledger(tmp_path / "disk", tmp_path / "console.txt") as running:
+        await wait_until(lambda: "Ctrl-C stops" in running.said, 60)
+        [url] = re.findall(r"page   (\S+)", running.said)
+        async with aiohttp.ClientSession(url) as http:
+
+            async def booked() -> bool:
+                async with http.post("/api/v1/movements", json={"product_ean13": FLOUR, "type": "in", "quantity": 1}) as answer:
+                    return answer.status == 201
+
+            async def ready() -> bool:
+                async with http.get("/readyz") as answer:
+                    return answer.status == 200
+
+            async with http.post(f"/api/v1/products/{FLOUR}", json={"name": "Flour", "unit": "kg"}) as answer:
+                assert answer.status == 201
+            assert await booked()
+            disk.fill(running.find("nats-server"))
+
+            async def refused() -> bool:
+                return not await booked() and not await ready()
+
+            await wait_until(refused, 30)
+            disk.free()
+            await wait_until(ready, 30)
+            assert await booked()
+        assert "nats-server has closed a stream after a write error" in running.said
         assert await running.end(signal.SIGTERM) == 0

@@ -4,62 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
-import psutil
 import pytest
 
 from eventlog.embedded.nats import EmbeddedServer
 from pantry.domain.product import MovementRecorded
 from tests.support.pantry.system import Server, log_of
+from tests.support.programs.small_disk import SmallDisk, small_disk
 from tests.support.programs.supervised import Supervised, supervised
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
-
-_MIB = 1024**2
-
-
-class SmallDisk:
-    """A disk of 64 MiB, if one can be mounted here; else the files of the nats-server cannot grow while it is full."""
-
-    def __init__(self, directory: Path, *, mounted: bool) -> None:
-        self.directory = directory
-        self._mounted = mounted
-
-    def fill(self, server: psutil.Process) -> None:
-        """Leave no room on it."""
-        if not self._mounted:
-            server.rlimit(psutil.RLIMIT_FSIZE, (4096, psutil.RLIM_INFINITY))
-            return
-        with (self.directory / "filler").open("wb") as filler:
-            while True:
-                try:
-                    os.write(filler.fileno(), bytes(64 * 1024))
-                except OSError:
-                    return
-
-    def free(self) -> None:
-        """Make room again."""
-        (self.directory / "filler").unlink(missing_ok=True)
-
-
-@contextmanager
-def small_disk(directory: Path) -> Iterator[SmallDisk]:
-    directory.mkdir()
-    mounted = not subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(directory)], check=False, capture_output=True
-    ).returncode
-    try:
-        yield SmallDisk(directory, mounted=mounted)
-    finally:
-        if mounted:
-            subprocess.run(["umount", "-l", str(directory)], check=True)
 
 
 @contextmanager
