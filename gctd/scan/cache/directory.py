@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
 
@@ -76,9 +76,11 @@ class Cache:
             if lock is None:
                 continue
             folder = lock.path.with_suffix("")
-            if not folder.exists() or await remove(folder):  # of a job whose worker is gone
-                return lock
-            lock.release()
+            with ExitStack() as refused:
+                refused.callback(lock.release)
+                if not folder.exists() or await remove(folder):  # of a job whose worker is gone
+                    refused.pop_all()
+                    return lock
         raise AssertionError("there is always a free number")
 
     async def sweep(self) -> int:

@@ -110,11 +110,13 @@ class LruDirectory:
         """The size of a directory that is in use, or whose last user was killed; in this case it is written down."""
         use, size = FileLock.try_acquire(self._use(path.name)), _measure(path)
         if use is not None:
-            if size is not None:
-                last_use = use.path.stat()
-                use.write(str(size))
-                os.utime(use.path, ns=(last_use.st_atime_ns, last_use.st_mtime_ns))
-            use.release()
+            try:
+                if size is not None:
+                    last_use = use.path.stat()
+                    use.write(str(size))
+                    os.utime(use.path, ns=(last_use.st_atime_ns, last_use.st_mtime_ns))
+            finally:
+                use.release()
         return size
 
 

@@ -20,6 +20,7 @@ from gctd.scan.errors import LimitExceeded, MirrorDamaged
 from gctd.scan.git.commands import Git
 from gctd.scan.git.commit import commit_facts
 from gctd.scan.git.links import restore_links
+from gctd.scan.git.mirrors import has_many_packs, tidy
 from gctd.scan.git.refs import RemoteRef
 from gctd.scan.git.submodules import ParseUrl, read_submodules
 from gctd.scan.git.tree import CheckoutLimits, TreeReader
@@ -30,7 +31,6 @@ from gctd.scan.isolation.output import OnLog, no_log
 from gctd.scan.isolation.removal import remove
 
 _UPKEEP_EVERY = 60.0
-_PACKS = 50
 _TRIES = 3
 _NESTING = 5
 
@@ -204,10 +204,10 @@ class _Placing:
         async with locked(mirror.lock):
             if mirror.path.exists() and await self._git.has(mirror.path, ref.commit_sha):
                 return ref.commit_sha
-            if len(list(mirror.path.glob("objects/pack/*.pack"))) >= _PACKS:
+            if has_many_packs(mirror.path):
                 await remove(mirror.path)
             if mirror.path.exists():
-                _tidy(mirror.path)
+                tidy(mirror.path)
             else:
                 new = self._job / f"{mirror.path.name}.new"
                 await self._git.make_mirror(new, sha256=len(ref.commit_sha) == 64)
@@ -251,10 +251,3 @@ def _make_empty(target: Path, index: Path) -> None:
     """Make the directory; git makes the index."""
     target.mkdir(parents=True, exist_ok=True)
     index.unlink(missing_ok=True)
-
-
-def _tidy(mirror: Path) -> None:
-    """Remove what a git that was killed has left in a mirror; nothing else may be at work in it."""
-    for pattern in ("*.lock", "refs/**/*.lock", "objects/pack/tmp_*"):
-        for path in mirror.glob(pattern):
-            path.unlink(missing_ok=True)

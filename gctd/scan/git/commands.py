@@ -176,6 +176,11 @@ class Git:
         algorithm = "--object-format=sha256" if sha256 else "--object-format=sha1"
         await self._local(None, "init", "--quiet", "--bare", "--template=", algorithm, "--", str(mirror))
 
+    async def repack(self, mirror: Path) -> None:
+        """Make one pack of all packs of a mirror, and one file of all its refs. Raises GitError."""
+        await self._local(mirror, "repack", "-a", "-d", "--quiet")
+        await self._local(mirror, "pack-refs", "--all")
+
     async def commit_of(self, mirror: Path, ref: str) -> str | None:
         """Return the commit of a full ref or a commit id of the mirror; None if it is missing. Raises GitError."""
         return await self._answer(mirror, "rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}")

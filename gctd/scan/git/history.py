@@ -13,6 +13,7 @@ from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.errors import MirrorDamaged
 from gctd.scan.git.commands import Git
 from gctd.scan.git.commit import parents
+from gctd.scan.git.mirrors import has_many_packs, tidy
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.removal import remove
 
@@ -63,6 +64,11 @@ class Histories:
     async def _fill(self, path: Path, url: RepoUrl, commits: Sequence[str], seconds: float) -> None:
         if not (path / "HEAD").exists():
             await self._git.make_mirror(path, sha256=any(len(commit) == _SHA256 for commit in commits))
-        for commit in commits:
-            if not await self._git.has(path, commit):
-                await self._git.fetch_history(url, commit, path, seconds=seconds)
+        missing = [commit for commit in commits if not await self._git.has(path, commit)]
+        if not missing:
+            return
+        tidy(path)
+        if has_many_packs(path):
+            await self._git.repack(path)
+        for commit in missing:
+            await self._git.fetch_history(url, commit, path, seconds=seconds)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gctd.scan.cache import directory
 from gctd.scan.cache.directory import Cache, CacheLimits
 from gctd.scan.git.checkout import Checkouts
 from gctd.scan.git.commands import Git
@@ -69,6 +70,34 @@ async def test_sweeping_takes_nothing_from_jobs_that_begin_and_end_meanwhile(cac
     finally:
         ended.set()
     assert await asyncio.gather(*sweeping) == [0, 0]
+    assert folders(cache) == []
+
+
+async def test_a_job_that_is_cancelled_while_it_waits_for_its_folder_holds_no_folder(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is left by a killed worker, and its removal takes some time."""
+    mine = Cache(cache)
+    left = cache / "jobs" / "0123456789ab-0"
+    left.mkdir()
+    removing = asyncio.Event()
+
+    async def slow(path: Path) -> bool:
+        removing.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async def job() -> Path:
+        async with mine.job("0123456789ab") as folder:
+            return folder
+
+    with monkeypatch.context() as patch:
+        patch.setattr(directory, "remove", slow)
+        cancelled = asyncio.create_task(job())
+        await removing.wait()
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+    assert await job() == left
     assert folders(cache) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from gctd.scan.errors import GitError
 from gctd.scan.git.commands import Git
 from gctd.scan.git.history import Histories
+from gctd.scan.git.mirrors import MOST_PACKS
 from tests.gctd.scan.conftest import url_of
 from tests.support.tracker import go_repo as gorepo
 
@@ -51,3 +53,30 @@ async def test_a_commit_that_cannot_be_read_is_an_error_and_not_one_without_a_pa
             file.write_bytes(b"damaged")
     with pytest.raises(GitError):
         await histories.first_parent(url, second, seconds=60)
+
+
+async def test_a_mirror_of_many_questions_keeps_few_packs_and_files_of_refs(tmp_path: Path) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    repo.git("config", "uploadpack.allowFilter", "true")
+    commits = [repo.head(), *(repo.commit(f"commit {number}") for number in range(MOST_PACKS + 10))]
+    histories, url = Histories(tmp_path / "cache", Git()), url_of(repo.path)
+    for parent, commit in pairwise(commits):
+        assert await histories.first_parent(url, commit, seconds=60) == parent
+    [mirror] = (tmp_path / "cache" / "history").glob("*.git")
+    assert len(list(mirror.glob("objects/pack/*.pack"))) < MOST_PACKS
+    assert len([ref for ref in mirror.glob("refs/gctd/*") if ref.is_file()]) < MOST_PACKS
+    for parent, commit in pairwise(commits):
+        assert await histories.first_parent(url, commit, seconds=60) == parent
+    assert await histories.merge_base(url, "main", commits[5], seconds=60) == commits[5]
+
+
+async def test_files_of_a_killed_git_go_with_the_next_fetch(tmp_path: Path) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    first, histories, url = repo.head(), Histories(tmp_path / "cache", Git()), url_of(repo.path)
+    assert await histories.first_parent(url, first, seconds=60) is None
+    [mirror] = (tmp_path / "cache" / "history").glob("*.git")
+    left = [mirror / "objects/pack/tmp_pack_1a2b3c", mirror / "objects/pack/.tmp-123-pack-4d5e.pack", mirror / "packed-refs.lock"]
+    for file in left:
+        file.write_bytes(b"half")
+    assert await histories.first_parent(url, repo.commit("second"), seconds=60) == first
+    assert [file for file in left if file.exists()] == []
