@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -24,6 +23,7 @@ from nats.aio.msg import Msg
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.durable import sync
 
 CHUNK = 128 * 1024
 """Bytes of one message of a snapshot."""
@@ -73,10 +73,11 @@ Check = Callable[[Path], Awaitable[str]]
 
 
 async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> StreamCopy:
-    """Copy a stream as it is now into `directory`, while it is written to. The files are there whole, or not at all.
+    """Copy a stream as it is now into `directory`, while it is written to.
 
-    The copy is checked by `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
-    FileExistsError if a copy of it is there already, Unavailable, and the errors of `check`.
+    The files are there whole, or not at all, and outlast a power cut. The copy is checked by `check` (see
+    `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere, FileExistsError if a copy of it is
+    there already, Unavailable, and the errors of `check`.
     """
     names = (f"{stream}.snapshot", f"{stream}.json")
     for name in names:
@@ -86,8 +87,6 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
         partial, described_in = (Path(unfinished) / name for name in names)
         with partial.open("xb") as output:
             answer, digest = await _receive(connection, stream, output)
-            output.flush()
-            os.fsync(output.fileno())
             size = output.tell()
         state = answer["state"]
         copied = StreamCopy(
@@ -104,7 +103,10 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
             copied = attrs.evolve(copied, verified=True, digest=await check(described_in))
             described_in.write_bytes(_encoded(copied))
         for file in (partial, described_in):
+            await asyncio.to_thread(sync, file)
+        for file in (partial, described_in):
             file.rename(directory / file.name)
+        await asyncio.to_thread(sync, directory)
         return copied
 
 

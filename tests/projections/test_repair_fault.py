@@ -12,12 +12,15 @@ from typing import Any
 
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from eventlog import AggregateDamaged, Commands, Context
-from eventlog.admin.backup import back_up
+from eventlog.admin.backup import back_up, restore
 from eventlog.admin.copy_check import check_copy
+from eventlog.admin.repair import repair
 from eventlog.admin.repair.diagnosis import Witness
 from eventlog.admin.repair.repair import StreamRepair
+from eventlog.admin.repair.sources import backup_source
 from eventlog.admin.scrub import LogScrubber
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.group_commit import CostEstimate
@@ -275,6 +278,34 @@ async def test_a_repair_that_was_interrupted_leaves_no_half_stream(place: Place)
     await place.check_whole()
     async with place.commands() as (commands, _):
         await commands.execute(ACCOUNT, "b", Booked(5))
+
+
+async def test_a_repair_that_ends_before_the_stream_is_back_names_the_command_that_brings_it_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(place)
+    await place.damage(b"1110006")
+    removed = asyncio.Event()
+
+    async def slow(*_: object, **__: object) -> None:
+        removed.set()
+        await asyncio.Event().wait()
+
+    async with ledger_log(place.server.url) as log:
+        incarnation = (await log.head()).incarnation
+        async with backup_source(place.backup, log.connection, STREAM.name, incarnation) as source:
+            work = StreamRepair(log.connection, STREAM.name, REGISTRY, sources=[source], witness=Witness())
+            monkeypatch.setattr(repair, "restore", slow)
+            with capture_logs() as lines:
+                applying = asyncio.create_task(work.apply(place.directory / "kept"))
+                await removed.wait()
+                applying.cancel()
+                await asyncio.wait([applying])
+        [command] = [line["command"] for line in lines if line["event"] == "the repaired stream is not restored yet"]
+        start, _, copies = command.rpartition(" ")
+        assert start == "projections streams restore"
+        await restore(log.connection, Path(copies) / f"{STREAM.name}.json")
+    await place.check_whole()
 
 
 async def test_the_scrubber_of_a_service_sees_the_repair_without_a_new_pass(place: Place) -> None:

@@ -28,6 +28,7 @@ from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 from eventlog.support.chain import text_of
+from eventlog.support.durable import sync
 
 log = structlog.get_logger(__name__)
 
@@ -170,6 +171,7 @@ class StreamRepair:
             return plan
         for name in (DAMAGED, REPAIRED):
             (directory / name).mkdir(mode=0o700)
+        await asyncio.to_thread(sync, directory)
         await back_up(self._connection, self._stream, directory / DAMAGED)
         return await self._rewritten(plan, config, directory / REPAIRED)
 
@@ -218,6 +220,7 @@ class StreamRepair:
         )
         await asyncio.to_thread(file.write_bytes, msgspec.json.format(msgspec.json.encode(copied), indent=2))
         await check_copy(file)
+        await asyncio.to_thread(sync, file)
         return attrs.evolve(plan, same=same)
 
     def _same(self, lost: Mapping[int, Fault], rewriting: Rewriting) -> bool:
@@ -243,6 +246,6 @@ class StreamRepair:
         await call(self._connection, f"STREAM.DELETE.{self._stream}")
         try:
             await restore(self._connection, file, replicas=replicas)
-        except EventLogError:
+        except BaseException:  # also if the operator ends the program: the stream is not there until the command is run
             log.warning("the repaired stream is not restored yet", command=f"projections streams restore {file.parent}")
             raise

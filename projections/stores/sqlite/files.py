@@ -7,7 +7,6 @@ write-ahead log by the name (https://www.sqlite.org/howtocorrupt.html, 2.4).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
+from eventlog.support.durable import sync
 from projections.errors import StoreDamaged
 
 BESIDE = ("", "-wal", "-shm", "-journal", ".copy.lock", ".sha256")
@@ -50,16 +50,10 @@ def read(path: Path) -> Files:
 def write(path: Path, files: Files) -> None:
     """Have other files be live and old, from one moment to the next, also over a power cut. Raises OSError."""
     temporary = _named(path).with_name(f"{_named(path).name}.new")
-    with temporary.open("wb") as file:
-        file.write(msgspec.json.encode(files))
-        file.flush()
-        os.fsync(file.fileno())
+    temporary.write_bytes(msgspec.json.encode(files))
+    sync(temporary)
     temporary.replace(_named(path))
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync(path.parent)
 
 
 def file_of(path: Path, number: int) -> Path:

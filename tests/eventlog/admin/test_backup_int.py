@@ -15,6 +15,7 @@ import pytest
 from eventlog import AggregateId, Unavailable
 from eventlog.admin import reconcile as streams
 from eventlog.admin.backup import back_up, restore
+from eventlog.admin.copy_check import check_copy
 from eventlog.admin.declarations import load
 from eventlog.broker.blobs import BlobStore
 from eventlog.commands import Commands
@@ -217,3 +218,25 @@ async def test_copies_are_verified_without_a_server(tmp_path: Path) -> None:
     damaged = await run(one, "backup", "--verify", copies)
     assert damaged.code == 5
     assert "PANTRY.snapshot is not what was written" in damaged.err
+
+
+async def test_the_files_of_a_copy_and_their_names_are_on_the_disk_when_it_is_made(
+    tmp_path: Path, nats_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repair removes the stream after it has made its copies."""
+    synced: dict[str, list[str]] = {}
+
+    def noted(descriptor: int) -> None:
+        place = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced[place.name] = sorted(file.name for file in place.iterdir()) if place.is_dir() else []
+
+    monkeypatch.setattr(os, "fsync", noted)
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    async with Connection.open(nats_server.url, name="test") as connection:
+        await call(connection, "STREAM.CREATE.SOME", {"name": "SOME", "subjects": ["some.>"], "storage": "file"})
+        await connection.request("some.thing", b"1", timeout=5)
+        await back_up(connection, "SOME", copies, check=check_copy)
+    names = ["SOME.json", "SOME.snapshot"]
+    assert set(synced) >= {*names, "copies"}
+    assert set(synced["copies"]) >= set(names)
