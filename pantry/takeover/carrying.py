@@ -15,7 +15,14 @@ from pantry.domain.category import CATEGORY, Category, CreateCategory
 from pantry.domain.category_name import CATEGORY_NAME, ReserveName, key_of
 from pantry.domain.errors import PantryError
 from pantry.domain.ledger import PRODUCT, CreateProduct
-from pantry.domain.product import MovementRecorded, MovementType, Product
+from pantry.domain.product import (
+    MovementRecorded,
+    MovementType,
+    Product,
+    ProductActivated,
+    ProductCreated,
+    ProductDeactivated,
+)
 from pantry.takeover.plan import LedgerProduct, LedgerState, Plan, Problem, ProductPlan
 from pantry.takeover.source import SourceRows
 
@@ -29,6 +36,7 @@ class _ProductRows:
     product: Product
     movements: set[str] = attrs.field(factory=set)
     adjusted: int = 0
+    untouched: bool = False
 
 
 async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
@@ -46,15 +54,21 @@ async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
             one = seen.setdefault(commit.aggregate.id, _ProductRows(commit.state))
             one.product = commit.state
             for event in commit.events:
-                if isinstance(event.data, MovementRecorded):
-                    one.movements.add(event.data.id)
-                    if event.context.actor == ACTOR and event.data.id not in theirs:
-                        one.adjusted += event.data.quantity if event.data.type is MovementType.IN else -event.data.quantity
+                ours = event.context.actor == ACTOR
+                match data := event.data:
+                    case MovementRecorded():
+                        one.movements.add(data.id)
+                        if ours and data.id not in theirs:
+                            one.adjusted += data.quantity if data.type is MovementType.IN else -data.quantity
+                    case ProductCreated():
+                        one.untouched = ours
+                    case ProductDeactivated() | ProductActivated():
+                        one.untouched = False
     return LedgerState(
         products={
             code: LedgerProduct(
                 stock=one.product.stock,
-                active=one.product.active,
+                untouched=one.untouched,
                 movements=frozenset(one.movements),
                 adjusted=one.adjusted,
             )

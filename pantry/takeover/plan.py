@@ -30,10 +30,13 @@ _CATEGORY_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{
 
 @attrs.frozen(kw_only=True)
 class LedgerProduct:
-    """A product in the ledger: its stock, the ids of its movements, and the sum of the bookings of earlier take-overs."""
+    """A product in the ledger: its stock, the ids of its movements, and the sum of the bookings of earlier take-overs.
+
+    `untouched`: a take-over has created it, and it has been neither deactivated nor activated since.
+    """
 
     stock: int = 0
-    active: bool = True
+    untouched: bool = True
     movements: frozenset[str] = frozenset()
     adjusted: int = 0
 
@@ -171,7 +174,7 @@ def _product(
     if correction:
         last = left[-1].id if left else f"{present.adjusted}"
         commands.append(_adjustment(row.ean13, correction, CORRECTION, f"{last}:{row.current_stock}", now))
-    if known is None and not row.active:
+    if present.untouched and not row.active:
         commands.append(SetActive(ean13=row.ean13, active=False, at=row.updated_at))
     return ProductPlan(
         ean13=row.ean13,
