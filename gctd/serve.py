@@ -15,7 +15,7 @@ from gctd.control.forges.configured import read_forges
 from gctd.control.forges.receiving import Hooks
 from gctd.control.forges.report_contents import ReportContents
 from gctd.control.forges.reporting import Reporting
-from gctd.control.functions import Functions
+from gctd.control.functions import FunctionLookup
 from gctd.control.lanes.lanes import Lanes
 from gctd.control.requests.policy import Policy
 from gctd.control.requests.rescoring import Rescoring
@@ -23,7 +23,7 @@ from gctd.control.requests.tracker import Tracker
 from gctd.control.requests.uploads import Uploads
 from gctd.control.updates.scheduled import ScheduledUpdates
 from gctd.control.updates.update_check import Updates
-from gctd.control.upkeep.reaper import Reaper, Timeouts
+from gctd.control.upkeep.reaper import Reaper, ReaperTimeouts
 from gctd.control.upkeep.removals import Removals
 from gctd.control.upkeep.unused_blobs import UnusedBlobs
 from gctd.domain.options import format_duration
@@ -37,7 +37,7 @@ from gctd.http.figures import Figures
 from gctd.http.frames import show
 from gctd.http.services import Services
 from gctd.http.tasks.attempt_logs import AttemptLogs
-from gctd.http.tasks.log_reader import LogReader
+from gctd.http.tasks.log_reader import LogBrowser
 from gctd.http.tasks.outcomes import Outcomes
 from gctd.readmodel import MODEL
 from gctd.readmodel.changes import DECIDERS
@@ -63,7 +63,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     queries, streams, outcomes = TrackerQueries(snapshots), Streams(), Outcomes()
     outcomes.start(running.head.last)
     logs = AttemptLogs(broker.logs, broker.blobs, queries)
-    timeouts = Timeouts(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
+    timeouts = ReaperTimeouts(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
     lanes = Lanes(broker.log, side.commands, broker.queues, broker.presence, patience=timeouts.job)
     dispatcher = Dispatcher(broker.log, lanes, running.store, queries)
     reaper = Reaper(broker.log, side.commands, queries, lanes, broker.presence, timeouts)
@@ -97,11 +97,11 @@ def _parts(running: Running, settings: Settings) -> Parts:
         queries=queries,
         snapshots=snapshots,
         blobs=broker.blobs,
-        reader=LogReader(broker.log),
+        reader=LogBrowser(broker.log),
         coverages=Coverages(broker.blobs),
         links=links,
         dashboard=dashboard,
-        functions=Functions(broker.blobs, queries, _project_defaults(settings)),
+        functions=FunctionLookup(broker.blobs, queries, _project_defaults(settings)),
         presence=broker.presence,
         side=side,
         logs=logs,

@@ -24,7 +24,7 @@ from eventlog.errors import Unavailable
 from eventlog.jetstream.api import CONSUMER_MISSING, NO_MESSAGE, STREAM_MISSING, Refused, answer_of, ask, call, delivery_of
 from eventlog.jetstream.append import Appender
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.fetcher import Delivery, Fetcher, Interrupted
+from eventlog.jetstream.fetcher import FetchedMessage, Fetcher, Interrupted
 from eventlog.jetstream.message import Message
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
@@ -269,7 +269,7 @@ class WorkQueue:
         except Unavailable as error:
             raise Interrupted(str(error)) from error
 
-    def _job(self, message: Delivery, ack_wait: float) -> Job:
+    def _job(self, message: FetchedMessage, ack_wait: float) -> Job:
         *_, kind, id_ = message.subject.split(".")
         delivered, sequence = delivery_of(message.reply)
         queue = (self._stream, self._consumer)

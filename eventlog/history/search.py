@@ -78,7 +78,7 @@ async def search(log: EventLog, wanted: EventFilter, *, most: int = MOST) -> Pag
     last = head.last if wanted.last is None else min(wanted.last, head.last)
     if first > last:
         return Page(records=(), first=first, last=last, end=head.last, next=None)
-    reader = _Search(log, wanted, most)
+    reader = _PageSearch(log, wanted, most)
     if wanted.newest:
         next_ = await reader.backwards(first, last)
         seen_first, seen_last = (first if next_ is None else next_ + 1), last
@@ -88,7 +88,7 @@ async def search(log: EventLog, wanted: EventFilter, *, most: int = MOST) -> Pag
     return Page(records=tuple(reader.found), first=seen_first, last=seen_last, end=head.last, next=next_)
 
 
-class _Search:
+class _PageSearch:
     """One page being filled."""
 
     def __init__(self, log: EventLog, wanted: EventFilter, most: int) -> None:

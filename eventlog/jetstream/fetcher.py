@@ -33,7 +33,7 @@ class Interrupted(Exception):
 
 
 @attrs.frozen
-class Delivery:
+class FetchedMessage:
     """A message: the subject it was published on, its payload, and the subject that its acknowledgement goes to."""
 
     subject: str
@@ -41,7 +41,7 @@ class Delivery:
     reply: str
 
 
-Waiter = asyncio.Future[Delivery | None]
+Waiter = asyncio.Future[FetchedMessage | None]
 
 
 class Fetcher:
@@ -54,7 +54,7 @@ class Fetcher:
         self._requests: set[_Request] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def take(self, seconds: float) -> Delivery | None:
+    async def take(self, seconds: float) -> FetchedMessage | None:
         """Return the consumer's next message; None if none comes within this time, 0 for no wait. Raises Interrupted."""
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
@@ -102,11 +102,11 @@ class Fetcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _hand_back(self, client: NatsClient, taken: Delivery) -> None:
+    def _hand_back(self, client: NatsClient, taken: FetchedMessage) -> None:
         log.info("handing back what came too late", subject=taken.subject)
         self.send(client, [frame(taken.reply, "", NO_HEADERS, _NAK)])  # if it is lost, it comes back after its AckWait
 
-    def give(self, client: NatsClient, taken: Delivery, waiters: deque[Waiter]) -> None:
+    def give(self, client: NatsClient, taken: FetchedMessage, waiters: deque[Waiter]) -> None:
         """Give a message to the first who still waits, or back."""
         while waiters:
             waiter = waiters.popleft()
@@ -149,7 +149,7 @@ class _Request:
     def _on_answer(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         if reply.startswith(_ACK):
             self._came += 1
-            self._takes.give(self._client, Delivery(subject.decode(), data, reply.decode()), self._waiters)
+            self._takes.give(self._client, FetchedMessage(subject.decode(), data, reply.decode()), self._waiters)
             if self._came == self._size:
                 self._client.end_tap(self._number)
                 self._finish(None)

@@ -27,7 +27,7 @@ _DIGEST = 32
 _DELETE_FAILED = 10057
 
 
-class _Entry(msgspec.Struct):
+class _KeyEntry(msgspec.Struct):
     id: str
     secret: bytes
 
@@ -50,7 +50,7 @@ class JetStreamKeyring:
             if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
                 return _key(found)
             new = Key.new(0)
-            payload = msgspec.json.encode(_Entry(new.id, new.secret))
+            payload = msgspec.json.encode(_KeyEntry(new.id, new.secret))
             guard = b"Nats-Expected-Last-Subject-Sequence: 0\r\n"
             reply = await self._connection.request(subject, payload, headers=guard)
             try:
@@ -112,5 +112,5 @@ class JetStreamKeyring:
 
 
 def _key(stored: StoredMessage) -> Key:
-    entry = msgspec.json.decode(stored.data, type=_Entry)
+    entry = msgspec.json.decode(stored.data, type=_KeyEntry)
     return Key(entry.id, entry.secret, stored.seq)

@@ -56,12 +56,12 @@ class CommitLost:
     replaces: str | None = None
 
 
-class _Event(msgspec.Struct):
+class _ChainedEvent(msgspec.Struct):
     d: CommitLost
 
 
 class _Tombstone(msgspec.Struct):
-    events: list[_Event]
+    events: list[_ChainedEvent]
 
 
 _tombstone = msgspec.json.Decoder(_Tombstone)

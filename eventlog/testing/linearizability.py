@@ -32,7 +32,7 @@ MOST_SITUATIONS = 200_000
 
 
 @attrs.frozen(kw_only=True)
-class Operation:
+class RecordedOperation:
     """One call of one client on one aggregate, and its answer.
 
     `called` and `answered` are moments of one clock that all clients share. If `answer` is UNANSWERED the operation may take
@@ -70,7 +70,7 @@ class SequentialModel(Generic[S]):
 
 
 @attrs.frozen(kw_only=True)
-class Verdict:
+class LinearizabilityVerdict:
     """The result for one aggregate: `linearizable` is None if the search has given up after `situations`.
 
     `order` is an order that explains the answers, or the longest that was found if there is none. `stuck` are the operations
@@ -79,8 +79,8 @@ class Verdict:
 
     aggregate: str
     linearizable: bool | None
-    order: Sequence[Operation]
-    stuck: Sequence[Operation] = ()
+    order: Sequence[RecordedOperation]
+    stuck: Sequence[RecordedOperation] = ()
     situations: int = 0
 
     def __str__(self) -> str:
@@ -94,18 +94,20 @@ class Verdict:
         return "\n".join(lines)
 
 
-def judge(history: Iterable[Operation], model: SequentialModel[S], *, most: int = MOST_SITUATIONS) -> Sequence[Verdict]:
+def judge(
+    history: Iterable[RecordedOperation], model: SequentialModel[S], *, most: int = MOST_SITUATIONS
+) -> Sequence[LinearizabilityVerdict]:
     """Judge a history, aggregate by aggregate, in the order of their names.
 
     `most` bounds the situations that are looked at for one aggregate.
     """
-    by_aggregate: dict[str, list[Operation]] = {}
+    by_aggregate: dict[str, list[RecordedOperation]] = {}
     for operation in history:
         by_aggregate.setdefault(operation.aggregate, []).append(operation)
     return [_Search(name, by_aggregate[name], model, most).run() for name in sorted(by_aggregate)]
 
 
-def broken(verdicts: Iterable[Verdict]) -> Sequence[Verdict]:
+def broken(verdicts: Iterable[LinearizabilityVerdict]) -> Sequence[LinearizabilityVerdict]:
     """The verdicts that are not proof of a linearizable history: refused, or not decided."""
     return [verdict for verdict in verdicts if not verdict.linearizable]
 
@@ -126,14 +128,14 @@ class _Situation(Generic[S]):
 @attrs.define
 class _Frame(Generic[S]):
     situation: _Situation[S]
-    next: list[tuple[Operation, _Situation[S]]]
-    by: Operation | None = None
+    next: list[tuple[RecordedOperation, _Situation[S]]]
+    by: RecordedOperation | None = None
 
 
 class _Search(Generic[S]):
     """The search through one aggregate's history."""
 
-    def __init__(self, name: str, operations: Sequence[Operation], model: SequentialModel[S], most: int) -> None:
+    def __init__(self, name: str, operations: Sequence[RecordedOperation], model: SequentialModel[S], most: int) -> None:
         in_order = sorted(operations, key=lambda operation: operation.called)
         self._name = name
         self._known = [operation for operation in in_order if operation.known]
@@ -141,14 +143,14 @@ class _Search(Generic[S]):
         self._model = model
         self._most = most
 
-    def run(self) -> Verdict:
+    def run(self) -> LinearizabilityVerdict:
         first = _Situation(0, 0, 0, self._model.initial)
         path = [_Frame(first, self._choices(first))]
-        seen, best, stuck = {first}, list[Operation](), self._candidates(first)[0]
+        seen, best, stuck = {first}, list[RecordedOperation](), self._candidates(first)[0]
         while path:
             top = path[-1]
             if top.situation.begin == len(self._known):
-                return Verdict(aggregate=self._name, linearizable=True, order=_order(path), situations=len(seen))
+                return LinearizabilityVerdict(aggregate=self._name, linearizable=True, order=_order(path), situations=len(seen))
             if not top.next:
                 path.pop()
                 continue
@@ -156,14 +158,16 @@ class _Search(Generic[S]):
             if situation in seen:
                 continue
             if len(seen) >= self._most:
-                return Verdict(aggregate=self._name, linearizable=None, order=best, stuck=stuck, situations=len(seen))
+                return LinearizabilityVerdict(
+                    aggregate=self._name, linearizable=None, order=best, stuck=stuck, situations=len(seen)
+                )
             seen.add(situation)
             path.append(_Frame(situation, self._choices(situation), by))
             if len(path) - 1 > len(best):
                 best, stuck = _order(path), self._candidates(situation)[0]
-        return Verdict(aggregate=self._name, linearizable=False, order=best, stuck=stuck, situations=len(seen))
+        return LinearizabilityVerdict(aggregate=self._name, linearizable=False, order=best, stuck=stuck, situations=len(seen))
 
-    def _candidates(self, situation: _Situation[S]) -> tuple[list[Operation], list[int], float]:
+    def _candidates(self, situation: _Situation[S]) -> tuple[list[RecordedOperation], list[int], float]:
         """The known operations that may come next with their places, and the moment before which a call has to be for that.
 
         One may come next if no other that is not done yet was answered before it was called.
@@ -179,10 +183,10 @@ class _Search(Generic[S]):
             place += 1
         return found, places, end
 
-    def _choices(self, situation: _Situation[S]) -> list[tuple[Operation, _Situation[S]]]:
+    def _choices(self, situation: _Situation[S]) -> list[tuple[RecordedOperation, _Situation[S]]]:
         """The possible next steps, the best last: unanswered operations are tried if nothing else explains the answers."""
         found, places, end = self._candidates(situation)
-        choices: list[tuple[Operation, _Situation[S]]] = []
+        choices: list[tuple[RecordedOperation, _Situation[S]]] = []
         for number, operation in enumerate(self._unknown):
             if operation.called <= end and not situation.taken >> number & 1:
                 for state in self._model.after(situation.state, operation.call, UNANSWERED):
@@ -197,5 +201,5 @@ class _Search(Generic[S]):
         return choices
 
 
-def _order(path: Iterable[_Frame[S]]) -> list[Operation]:
+def _order(path: Iterable[_Frame[S]]) -> list[RecordedOperation]:
     return [frame.by for frame in path if frame.by is not None]

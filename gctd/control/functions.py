@@ -50,7 +50,7 @@ class FunctionDetail:
 
 
 @attrs.frozen(kw_only=True)
-class Point:
+class FunctionPoint:
     """A function in one analysis of its history, and its changes from the analysis before; None if that one is not known."""
 
     analysis: AnalysisView
@@ -63,12 +63,12 @@ class Point:
 class FunctionHistory:
     """The values of a function, newest first, and the last change of its code. `cut`: there are older analyses."""
 
-    points: tuple[Point, ...]
+    points: tuple[FunctionPoint, ...]
     last_change: LastChange
     cut: bool
 
 
-class Functions:
+class FunctionLookup:
     """Looks at functions of analyses. `defaults` are the settings of the server."""
 
     def __init__(self, blobs: Blobs, queries: TrackerQueries, defaults: ProjectConfig) -> None:
@@ -108,7 +108,7 @@ class Functions:
         entry, named, _ = await self._found(analysis, key)
         before = await self._queries.history(analysis.analysis_id, before=(analysis.measured, analysis.sequence), limit=_READ + 1)
         line = _line(analysis, before[:_READ])
-        chain, absent, cut = [Point(analysis=analysis, entry=entry, key=named)], None, len(before) > _READ
+        chain, absent, cut = [FunctionPoint(analysis=analysis, entry=entry, key=named)], None, len(before) > _READ
         read = 0
         for older in line:
             functions = await self._functions(older) if len(chain) < limit and read < _MOST_FUNCTIONS else None
@@ -121,13 +121,13 @@ class Functions:
                 absent = older
                 break
             read += len(functions)
-            chain.append(Point(analysis=older, entry=earlier, key=key_among(earlier, functions)))
+            chain.append(FunctionPoint(analysis=older, entry=earlier, key=key_among(earlier, functions)))
         points = [attrs.evolve(seen, changes=changes_of(seen.entry, earlier.entry)) for seen, earlier in pairwise(chain)]
         points.append(attrs.evolve(chain[-1], changes=("added",) if absent else None))
         changed = await self._last_change(chain, absent)
         return FunctionHistory(points=tuple(points), last_change=changed, cut=cut and absent is None)
 
-    async def _last_change(self, chain: Sequence[Point], absent: AnalysisView | None) -> LastChange:
+    async def _last_change(self, chain: Sequence[FunctionPoint], absent: AnalysisView | None) -> LastChange:
         known: list[tuple[str, FunctionView | None]] = [(seen.analysis.commit_sha, seen.entry) for seen in chain]
         if absent is not None:
             known.append((absent.commit_sha, None))

@@ -72,7 +72,7 @@ class _FileState:
     settled: bool = False
 
 
-class Measurement:
+class ModuleMeasurement:
     """Determines the state of each function of a module. Without facts, all states are unknown."""
 
     def __init__(self, facts: TestFacts | None, module_path: str) -> None:

@@ -14,7 +14,7 @@ from gctd.engines.engine import EngineFailed, EngineInput
 from gctd.engines.gocrap.exclusion import Exclusion
 from gctd.engines.golang.complexity import Declaration, SourceFile
 from gctd.engines.golang.parsing import Parser, ParseResult
-from gctd.engines.golang.profile import Block, Profile, ProfileTooLarge, read_profile
+from gctd.engines.golang.profile import Block, CoverProfile, ProfileTooLarge, read_profile
 from gctd.engines.selection import Warnings
 
 STANDARD_LIBRARY = "std"
@@ -85,7 +85,7 @@ class ModuleSources:
         return real if real.is_relative_to(self._repository) else None
 
 
-def load_profile(given: EngineInput, warnings: Warnings) -> Profile | None:
+def load_profile(given: EngineInput, warnings: Warnings) -> CoverProfile | None:
     """Return the module's cover profile, None if it has none. Raises EngineFailed."""
     if given.profile is None:
         return None
@@ -123,7 +123,7 @@ class ModuleCoverage:
     def __init__(
         self,
         files: Mapping[str, SourceFile],
-        profile: Profile,
+        profile: CoverProfile,
         module_path: str,
         warnings: Warnings,
         *,

@@ -18,10 +18,10 @@ from gctd.engines.gocrap.differences import FileDifferences, GocrapView
 from gctd.engines.gocrap.exclusion import Exclusion
 from gctd.engines.gocrap.walk import select_like_gocrap
 from gctd.engines.golang.complexity import Declaration, SourceFile
-from gctd.engines.golang.profile import Profile
-from gctd.engines.measurement import Measurement
+from gctd.engines.golang.profile import CoverProfile
+from gctd.engines.measurement import ModuleMeasurement
 from gctd.engines.module import ModuleCoverage, ModuleSources, load_profile, profile_path
-from gctd.engines.report import Counts, Excluded, FunctionEntry, Identity, ProfileFacts, Report
+from gctd.engines.report import Counts, Excluded, FunctionEntry, FunctionIdentity, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
 
 VERSION = "1.2.0"
@@ -53,10 +53,10 @@ class NativeEngine:
         with sources.parsing(paths) as parsed:
             profile = load_profile(given, warnings)
             read = parsed()
-        blocks = profile or Profile()
+        blocks = profile or CoverProfile()
         covered = ModuleCoverage(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
         view = _gocrap_view(given, sources, blocks, warnings)
-        tests = Measurement(given.tests, given.module_path)
+        tests = ModuleMeasurement(given.tests, given.module_path)
         entries, left_out = [], list(_ignored(read))
         for entry in _entries(read, covered, view, tests, given.module_path, compat=self.compat):
             if exclusion.function(entry.name):
@@ -94,7 +94,7 @@ def _ignored(read: Sequence[tuple[str, SourceFile]]) -> Iterator[Excluded]:
                 yield Excluded(file=printable(path), function=name, line=one.start[0], rule="comment")
 
 
-def _gocrap_view(given: EngineInput, sources: ModuleSources, profile: Profile, warnings: Warnings) -> GocrapView:
+def _gocrap_view(given: EngineInput, sources: ModuleSources, profile: CoverProfile, warnings: Warnings) -> GocrapView:
     go_mod = _go_mod(given, warnings)
     module_path = gocrap_module_path(go_mod, sources.directory)
     return GocrapView(
@@ -118,7 +118,7 @@ def _entries(
     read: Sequence[tuple[str, SourceFile]],
     covered: ModuleCoverage,
     view: GocrapView,
-    tests: Measurement,
+    tests: ModuleMeasurement,
     module_path: str,
     *,
     compat: bool,
@@ -150,7 +150,7 @@ def _entries(
                 differs=None if compat else differences.difference(declaration, found, percent, crap),
                 state=state,
                 reason=printable(reason),
-                identity=Identity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
+                identity=FunctionIdentity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
             )
 
 

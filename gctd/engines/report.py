@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 import msgspec
 
-from gctd.engines.golang.profile import Profile
+from gctd.engines.golang.profile import CoverProfile
 from gctd.engines.state import State
 
 FORMAT = "1.1.0"
@@ -37,7 +37,7 @@ class Difference:
     crap: float | None
 
 
-class Identity(msgspec.Struct, frozen=True, gc=False):
+class FunctionIdentity(msgspec.Struct, frozen=True, gc=False):
     """Content of a function, to find it again (see `gctd.engines.golang.identity`). Digests in hex, the sketch in base64."""
 
     digest: str
@@ -70,7 +70,7 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     differs: Difference | None = None
     state: State = State.UNTOLD
     reason: str = ""
-    identity: Identity | msgspec.UnsetType = msgspec.UNSET
+    identity: FunctionIdentity | msgspec.UnsetType = msgspec.UNSET
     key: str | msgspec.UnsetType = msgspec.UNSET
 
     def risky(self, threshold: float) -> bool:
@@ -117,7 +117,7 @@ class ProfileFacts:
     blocks: int
 
     @classmethod
-    def of(cls, profile: Profile) -> ProfileFacts:
+    def of(cls, profile: CoverProfile) -> ProfileFacts:
         """Return the facts of a profile that was read."""
         return cls(digest=profile.digest, size=profile.size, mode=profile.mode, blocks=profile.blocks)
 

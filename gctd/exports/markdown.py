@@ -10,7 +10,7 @@ import attrs
 from gctd.domain.options import threshold_of
 from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, Status
-from gctd.engines.changes.gate import Check, CheckName, Verdict
+from gctd.engines.changes.gate import Check, CheckName, GateVerdict
 from gctd.engines.report import FunctionEntry
 from gctd.readmodel.views import AnalysisView
 
@@ -41,7 +41,7 @@ class Comment:
     link: Link = lambda _: None
     page: str = ""
     limits: Rules | None = None
-    verdict: Verdict | None = None
+    verdict: GateVerdict | None = None
     result: Result | None = None
     reason: str = ""
 

@@ -9,7 +9,7 @@ from eventlog.broker.presence import Presence
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging
 from gctd.control.forges.receiving import Hooks
-from gctd.control.functions import Functions
+from gctd.control.functions import FunctionLookup
 from gctd.control.requests.rescoring import Rescoring
 from gctd.control.requests.tracker import Tracker
 from gctd.control.requests.uploads import Uploads
@@ -19,7 +19,7 @@ from gctd.domain.repo.config import ProjectConfig
 from gctd.exports.coverage import Coverages
 from gctd.exports.dashboard import Dashboard
 from gctd.http.tasks.attempt_logs import AttemptLogs
-from gctd.http.tasks.log_reader import LogReader
+from gctd.http.tasks.log_reader import LogBrowser
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
 from httpkit.sse.single import Streams
@@ -46,11 +46,11 @@ class Services:
     queries: TrackerQueries
     snapshots: SnapshotQueries
     blobs: Blobs
-    reader: LogReader
+    reader: LogBrowser
     coverages: Coverages
     links: Links
     dashboard: Dashboard
-    functions: Functions
+    functions: FunctionLookup
     presence: Presence
     side: ReadSide
     logs: AttemptLogs

@@ -25,7 +25,7 @@ An analysis that was made only as a base of comparisons is never the latest.
 
 
 @attrs.frozen
-class Alive:
+class LiveTasks:
     """Number of tasks with a status, and the time since which the oldest has waited."""
 
     count: int
@@ -97,14 +97,14 @@ class TrackerQueries:
         )
         return [TaskView.of(row) for row in rows]
 
-    async def tasks_alive(self) -> Mapping[str, Alive]:
+    async def tasks_alive(self) -> Mapping[str, LiveTasks]:
         """The tasks that wait or run, counted, by status."""
         rows = await self._store.fetch(
             """
             SELECT status, count(*) AS tasks, min(waiting_since) AS oldest FROM tasks
             WHERE status IN ('queued', 'pending', 'running') GROUP BY status"""
         )
-        return {row["status"]: Alive(row["tasks"], datetime.fromisoformat(row["oldest"])) for row in rows}
+        return {row["status"]: LiveTasks(row["tasks"], datetime.fromisoformat(row["oldest"])) for row in rows}
 
     async def attempts(self, task_id: str) -> Sequence[AttemptView] | None:
         """Return the attempts at a task, in order; None if the task does not exist."""

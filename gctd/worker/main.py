@@ -5,7 +5,7 @@ from __future__ import annotations
 from eventlog.commands import Commands
 from gctd.settings import Settings
 from gctd.wiring.broker import Broker, open_broker
-from gctd.worker.attempts.attempt_log import AttemptLogs
+from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.identity import Identity, claim
 from gctd.worker.process import Pace, WorkerProcess
@@ -38,7 +38,7 @@ async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: W
         log=broker.log,
         commands=commands,
         work=chosen,
-        logs=AttemptLogs(transcripts=broker.logs, blobs=broker.blobs),
+        logs=LogTargets(transcripts=broker.logs, blobs=broker.blobs),
         retry_delay=settings.retry_delay,
     )
     process = WorkerProcess(

@@ -23,13 +23,13 @@ from graphql_fn.core.context import NotAnswered, RequestContext
 from graphql_fn.core.errors import Code, PublicError, coded
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
-from graphql_fn.core.preparing.documents import Documents, Operation
+from graphql_fn.core.preparing.documents import Documents, ParsedOperation
 from graphql_fn.core.preparing.preparation import Preparation
 from graphql_fn.core.request import GraphQLRequest
-from graphql_fn.core.result import QueryOutcome, RequestRefused, Result
+from graphql_fn.core.result import OperationResult, QueryOutcome, RequestRefused
 from graphql_fn.core.running.engine import BoundedExecutor, run
 from graphql_fn.core.running.nested import GaveUp, NestedPlan
-from graphql_fn.core.running.turns import OutOfTime, Turns
+from graphql_fn.core.running.turns import RequestTimeUp, Turns
 from graphql_fn.core.subscribing import NOTHING, SubscriptionEvent, SubscriptionUpdate
 
 log = structlog.get_logger(__name__)
@@ -68,19 +68,19 @@ class Evaluator:
         )
         self._preparation = Preparation(function, self.documents, self.limits, suggested)
 
-    async def evaluate(self, request: GraphQLRequest) -> Result:
+    async def evaluate(self, request: GraphQLRequest) -> OperationResult:
         """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
         deadline = time.monotonic() + self.limits.seconds
         known = self.documents.known(request.query, request.operation)
         if known is not None and known.plan is not None and not known.scans and request.min_sequence is None:
             data = known.plan.run(self.function.context(request))
             if data is not None:
-                return Result({"data": data}, QueryOutcome.EXECUTED) if time.monotonic() <= deadline else self._late()
+                return OperationResult({"data": data}, QueryOutcome.EXECUTED) if time.monotonic() <= deadline else self._late()
         turns = Turns(deadline)
         operation = await self._prepared(request, known, turns)
-        return operation if isinstance(operation, Result) else await self._once(operation, request, turns)
+        return operation if isinstance(operation, OperationResult) else await self._once(operation, request, turns)
 
-    async def subscribe(self, request: GraphQLRequest) -> Result | AsyncGenerator[SubscriptionUpdate, None]:
+    async def subscribe(self, request: GraphQLRequest) -> OperationResult | AsyncGenerator[SubscriptionUpdate, None]:
         """Yield the results of a subscription as its events come, or the one result of any other or refused request.
 
         The generator is to be closed. It raises the errors of its source, except for shown errors, which are its last result.
@@ -89,7 +89,7 @@ class Evaluator:
         turns = self._turns()
         known = self.documents.known(request.query, request.operation)
         operation = await self._prepared(request, known, turns, streams=True)
-        if isinstance(operation, Result):
+        if isinstance(operation, OperationResult):
             return operation
         if operation.node.operation is not OperationType.SUBSCRIPTION:
             return await self._once(operation, request, turns)
@@ -124,17 +124,17 @@ class Evaluator:
         return Turns(time.monotonic() + self.limits.seconds)
 
     async def _prepared(
-        self, request: GraphQLRequest, known: Operation | None, turns: Turns, *, streams: bool = False
-    ) -> Operation | Result:
+        self, request: GraphQLRequest, known: ParsedOperation | None, turns: Turns, *, streams: bool = False
+    ) -> ParsedOperation | OperationResult:
         """The operation of a request, or the refusal of the request."""
         try:
             return await self._preparation.operation(request, known, turns, streams=streams)
         except RequestRefused as refused:
             return self._refusal(refused.errors, refused.outcome, refused.code)
-        except OutOfTime:
+        except RequestTimeUp:
             return self._late()
 
-    async def _once(self, operation: Operation, request: GraphQLRequest, turns: Turns) -> Result:
+    async def _once(self, operation: ParsedOperation, request: GraphQLRequest, turns: Turns) -> OperationResult:
         """The one result of a query or a mutation: by its plan, and by the engine if it has none or the plan gives up."""
         plan = operation.nested
         if plan is not None:
@@ -144,14 +144,14 @@ class Evaluator:
         executor = operation.executor or self._preparation.executor(operation.document, request)
         return await self._execute(executor, request, turns)
 
-    async def _planned(self, plan: NestedPlan, context: Any, turns: Turns) -> Result:
+    async def _planned(self, plan: NestedPlan, context: Any, turns: Turns) -> OperationResult:
         data = await turns.wait_for(plan.run(self.function.root, context, turns))
-        return Result({"data": data}, QueryOutcome.EXECUTED)
+        return OperationResult({"data": data}, QueryOutcome.EXECUTED)
 
-    async def _execute(self, executor: BoundedExecutor, request: GraphQLRequest, turns: Turns) -> Result:
+    async def _execute(self, executor: BoundedExecutor, request: GraphQLRequest, turns: Turns) -> OperationResult:
         """The result of the engine, which an executor can give once."""
 
-        async def executed(context: Any) -> Result:
+        async def executed(context: Any) -> OperationResult:
             executor.context_value = context
             turns.begin()
             running = run(executor, turns)
@@ -159,7 +159,9 @@ class Evaluator:
 
         return await self._within(request, turns, executed)
 
-    async def _within(self, request: GraphQLRequest, turns: Turns, work: Callable[[Any], Awaitable[Result]]) -> Result:
+    async def _within(
+        self, request: GraphQLRequest, turns: Turns, work: Callable[[Any], Awaitable[OperationResult]]
+    ) -> OperationResult:
         """The result of some work in the context of a request."""
         context = self.function.context(request)
         try:
@@ -172,28 +174,28 @@ class Evaluator:
                 return self._refusal([error], error.outcome)
             finally:
                 await context.end()
-        except OutOfTime:
+        except RequestTimeUp:
             return self._late()
         return result.extended(context.extensions)
 
-    def _late(self) -> Result:
+    def _late(self) -> OperationResult:
         error = GraphQLError(f"the query took longer than {self.limits.seconds:g} s")
         return self._refusal([error], QueryOutcome.OUT_OF_TIME)
 
-    def _result(self, found: ExecutionResult, request: GraphQLRequest) -> Result:
+    def _result(self, found: ExecutionResult, request: GraphQLRequest) -> OperationResult:
         if not found.errors:
-            return Result({"data": found.data}, QueryOutcome.EXECUTED)
+            return OperationResult({"data": found.data}, QueryOutcome.EXECUTED)
         if found.data is None and all(error.path is None for error in found.errors):
             return self._refusal(found.errors, QueryOutcome.REFUSED)
         request_id = request.request_id or secrets.token_hex(8)
         told = [self._told(error, request_id) for error in found.errors[: self.limits.errors]]
-        return Result({"errors": told + self._left_out(found.errors), "data": found.data}, QueryOutcome.EXECUTED)
+        return OperationResult({"errors": told + self._left_out(found.errors), "data": found.data}, QueryOutcome.EXECUTED)
 
-    def _refusal(self, errors: Sequence[GraphQLError], outcome: QueryOutcome, code: str | None = None) -> Result:
+    def _refusal(self, errors: Sequence[GraphQLError], outcome: QueryOutcome, code: str | None = None) -> OperationResult:
         """Return the result of a request that was not run: errors and no data."""
         usual = code or _CODES.get(outcome, outcome.name)
         shown = [coded(error, Code.SYNTAX if isinstance(error, GraphQLSyntaxError) else usual) for error in errors]
-        return Result({"errors": shown}, outcome)
+        return OperationResult({"errors": shown}, outcome)
 
     def _left_out(self, errors: Sequence[GraphQLError]) -> list[dict[str, Any]]:
         left = len(errors) - self.limits.errors

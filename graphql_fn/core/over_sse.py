@@ -14,7 +14,7 @@ import attrs
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.over_http import JSON, RESPONSE, HttpRequest, read, weights
-from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.result import OperationResult, QueryOutcome
 from graphql_fn.core.subscribing import SubscriptionUpdate
 
 EVENTS = "text/event-stream"
@@ -41,12 +41,12 @@ def wants_stream(accept: str | None) -> bool:
 async def stream(evaluator: Evaluator, request: HttpRequest) -> EventWriter:
     """Answer a request with events. Raises errors of reading a GraphQL request, and the errors of `Evaluator.subscribe`."""
     found = await evaluator.subscribe(read(request))
-    if isinstance(found, Result):
+    if isinstance(found, OperationResult):
         return EventWriter(_once(found), found.outcome)
     return EventWriter(_all(found), QueryOutcome.SUBSCRIBED)
 
 
-async def _once(result: Result) -> AsyncGenerator[bytes, None]:
+async def _once(result: OperationResult) -> AsyncGenerator[bytes, None]:
     yield _frame(SubscriptionUpdate(None, result)) + COMPLETE
 
 

@@ -32,7 +32,7 @@ class QueryOutcome(Enum):
     """The request would change data, and arrived by a method that must not change data."""
 
 
-class Result(msgspec.Struct, frozen=True):
+class OperationResult(msgspec.Struct, frozen=True):
     """A result: `document` is the JSON object of the answer (values that JSON has), `outcome` how far the request came."""
 
     document: dict[str, Any]
@@ -43,11 +43,11 @@ class Result(msgspec.Struct, frozen=True):
         """Whether there are errors."""
         return "errors" in self.document
 
-    def extended(self, extensions: Mapping[str, Any]) -> Result:
+    def extended(self, extensions: Mapping[str, Any]) -> OperationResult:
         """The result with these `extensions`, if it has data."""
         if not extensions or "data" not in self.document:
             return self
-        return Result({**self.document, "extensions": dict(extensions)}, self.outcome)
+        return OperationResult({**self.document, "extensions": dict(extensions)}, self.outcome)
 
     def encoded(self) -> bytes:
         """The JSON text, in UTF-8."""

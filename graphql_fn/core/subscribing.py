@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from graphql_fn.core.result import Result
+from graphql_fn.core.result import OperationResult
 
 
 class _Nothing:
@@ -30,4 +30,4 @@ class SubscriptionUpdate:
     """An item for a subscriber: the id of the event, and its result (None: there is nothing new)."""
 
     id: str | None
-    result: Result | None
+    result: OperationResult | None

@@ -20,7 +20,7 @@ import structlog
 from graphql_fn.core.errors import BadRequest, GraphqlFnError
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import GraphQLRequest
-from graphql_fn.core.result import Result
+from graphql_fn.core.result import OperationResult
 
 _log = structlog.get_logger(__name__)
 
@@ -116,7 +116,7 @@ class ReservedStream:
 
     async def _results(self, id_: str, evaluator: Evaluator, request: GraphQLRequest) -> None:
         found = await evaluator.subscribe(request)
-        if isinstance(found, Result):
+        if isinstance(found, OperationResult):
             await self._send(id_, found)
         else:
             async with aclosing(found):
@@ -124,7 +124,7 @@ class ReservedStream:
                     if update.result is not None:
                         await self._send(id_, update.result)
 
-    async def _send(self, id_: str, result: Result) -> None:
+    async def _send(self, id_: str, result: OperationResult) -> None:
         await self._frames.put(_frame("next", {"id": id_, "payload": result.document}))
 
     def stop(self, id_: str) -> None:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen
-class Edge(Generic[T]):
+class PageEdge(Generic[T]):
     """An item of a page, and its position."""
 
     node: T
@@ -42,7 +42,7 @@ Count = Callable[[], Awaitable[int] | int]
 
 
 @attrs.frozen
-class Connection(Generic[T]):
+class PageConnection(Generic[T]):
     """A page of a list: `nodes` are its items alone.
 
     `cursor` gives the cursor of an item by its index in the page, `count` the length of the list.
@@ -55,9 +55,9 @@ class Connection(Generic[T]):
     _count: Count
 
     @property
-    def edges(self) -> Sequence[Edge[T]]:
+    def edges(self) -> Sequence[PageEdge[T]]:
         """The items with their cursors."""
-        return [Edge(node, partial(self._cursor, index)) for index, node in enumerate(self.nodes)]
+        return [PageEdge(node, partial(self._cursor, index)) for index, node in enumerate(self.nodes)]
 
     @property
     def total_count(self) -> Awaitable[int] | int:
@@ -71,7 +71,7 @@ class Connection(Generic[T]):
         return PageInfo(self._has_next, self._has_previous, *ends)
 
 
-def connection(found: FoundPart[T] | None, part: ListPart, order: ListOrder, count: Count) -> Connection[T]:
+def connection(found: FoundPart[T] | None, part: ListPart, order: ListOrder, count: Count) -> PageConnection[T]:
     """The page that was found (None: the list is empty).
 
     Behind the page's start (its end, backward) there is something if a cursor names a thing there.
@@ -79,10 +79,10 @@ def connection(found: FoundPart[T] | None, part: ListPart, order: ListOrder, cou
     items, more = ((), False) if found is None else (found.items, found.more)
     has_next = part.before is not None if part.backward else more
     has_previous = more if part.backward else part.after is not None
-    return Connection(items, has_next, has_previous, lambda index: order.cursor(items[index]), count)
+    return PageConnection(items, has_next, has_previous, lambda index: order.cursor(items[index]), count)
 
 
-def of_list(items: Sequence[T], **arguments: Any) -> Connection[T]:
+def of_list(items: Sequence[T], **arguments: Any) -> PageConnection[T]:
     """The page of a list that is there as a whole: a cursor is the place of an item, from 0. Raises PublicError."""
     part = PLACE.part(**arguments)
     after, before = (cast("tuple[int] | None", key) for key in (part.after, part.before))
@@ -91,4 +91,4 @@ def of_list(items: Sequence[T], **arguments: Any) -> Connection[T]:
     start, end = (max(start, end - part.limit), end) if part.backward else (start, min(end, start + part.limit))
     page, start = items[start:end], min(start, len(items))
     has_next = start + len(page) < len(items)
-    return Connection(page, has_next, start > 0, lambda index: encode_cursor((start + index,)), lambda: len(items))
+    return PageConnection(page, has_next, start > 0, lambda index: encode_cursor((start + index,)), lambda: len(items))

@@ -23,7 +23,7 @@ _PARAMETERS = (Source.PATH, Source.QUERY, Source.HEADER)
 
 
 @attrs.frozen
-class Field:
+class BoundField:
     """A field of a request class, compiled: its name inside and outside, and the hook that makes its value."""
 
     attribute: attrs.Attribute[Any]
@@ -38,7 +38,7 @@ class Field:
     """Whether any text without control characters will do as it is."""
 
     @classmethod
-    def of(cls, attribute: attrs.Attribute[Any]) -> Field:
+    def of(cls, attribute: attrs.Attribute[Any]) -> BoundField:
         """Compile a field."""
         spec = spec_of(attribute)
         converter = TEXT if spec.source in _PARAMETERS else JSON
@@ -69,7 +69,7 @@ class Binder(Generic[R]):
 
     def __init__(self, cls: type[R], *, invalid: HTTPStatus, refuse_unknown: bool, refuse_unknown_query: bool = False) -> None:
         self.cls = cls
-        self.fields = tuple(Field.of(attribute) for attribute in attributes_of(cls))
+        self.fields = tuple(BoundField.of(attribute) for attribute in attributes_of(cls))
         self._invalid = invalid
         self._parameters = tuple(field for field in self.fields if field.source in _PARAMETERS)
         self.members = tuple(field for field in self.fields if field.source is Source.MEMBER)
@@ -131,7 +131,7 @@ class Binder(Generic[R]):
 
     def _take(
         self,
-        field: Field,
+        field: BoundField,
         path: Mapping[str, str],
         query: MultiMapping[str],
         headers: Mapping[str, str],
@@ -181,7 +181,7 @@ class Binder(Generic[R]):
                 errors.append((field.error("is required"), self._invalid))
 
     @staticmethod
-    def _make(field: Field, given: Any, values: dict[str, Any], errors: Errors, status: HTTPStatus) -> None:
+    def _make(field: BoundField, given: Any, values: dict[str, Any], errors: Errors, status: HTTPStatus) -> None:
         try:
             values[field.attribute.name] = field.hook(given, field.attribute.type)
         except (ValueError, ArithmeticError, BaseValidationError) as error:

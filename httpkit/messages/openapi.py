@@ -8,7 +8,7 @@ from typing import Any
 
 from httpkit.edge import Edge
 from httpkit.messages import csv_form
-from httpkit.messages.binding import Binder, Field
+from httpkit.messages.binding import Binder, BoundField
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import Source
 from httpkit.messages.schemas import Schema, Schemas, description_of
@@ -107,7 +107,7 @@ def _given(name: str, where: str, schema: Schema, text: str) -> dict[str, Any]:
     return {"name": name, "in": where, "required": False, "schema": schema, "description": text}
 
 
-def _parameter(field: Field, schemas: Schemas) -> dict[str, Any]:
+def _parameter(field: BoundField, schemas: Schemas) -> dict[str, Any]:
     schema = schemas.field(field.attribute, "request")
     found: dict[str, Any] = {"name": field.name, "in": field.source.value, "required": field.required}
     if (text := schema.pop("description", None)) is not None:

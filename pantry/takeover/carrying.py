@@ -23,7 +23,7 @@ from pantry.domain.product import (
     ProductCreated,
     ProductDeactivated,
 )
-from pantry.takeover.plan import LedgerProduct, LedgerState, Plan, Problem, ProductPlan
+from pantry.takeover.plan import LedgerProduct, LedgerState, Problem, ProductPlan, TakeOverPlan
 from pantry.takeover.source import SourceRows
 
 ACTOR = "take-over"
@@ -79,7 +79,7 @@ async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
     )
 
 
-async def carry_out(plan: Plan, commands: Commands) -> AsyncIterator[tuple[ProductPlan, Sequence[Problem]]]:
+async def carry_out(plan: TakeOverPlan, commands: Commands) -> AsyncIterator[tuple[ProductPlan, Sequence[Problem]]]:
     """Append the events of a plan. Yield each product when it is done, with the refusals of its commands.
 
     If it is ended early, or killed, a repetition takes over the rest. Raises the errors of `Commands`.

@@ -20,7 +20,7 @@ from pantry.domain.category_name import key_of
 from pantry.domain.ledger import CreateProduct, ProductCommand, RecordMovement, SetActive
 from pantry.domain.product import Details, MovementType
 from pantry.domain.quantity import LARGEST, text
-from pantry.takeover.source import CategoryRow, MovementRow, ProductRow, SourceRows
+from pantry.takeover.source import FormerCategory, FormerMovement, FormerProduct, SourceRows
 
 OPENING = "take-over: was missing before this"
 CORRECTION = "take-over: stock of the first program"
@@ -82,19 +82,19 @@ class ProductPlan:
 
 
 @attrs.frozen(kw_only=True)
-class Plan:
+class TakeOverPlan:
     """The steps of a take-over, and the rows that differ from theirs."""
 
-    categories: Sequence[CategoryRow]
+    categories: Sequence[FormerCategory]
     products: Sequence[ProductPlan]
     problems: Sequence[Problem]
 
 
-def plan_of(rows: SourceRows, state: LedgerState, now: datetime, *, keep_stock: bool = True) -> Plan:
+def plan_of(rows: SourceRows, state: LedgerState, now: datetime, *, keep_stock: bool = True) -> TakeOverPlan:
     """Return the plan. `keep_stock`: the stock that the first program shows is right, not the sum of its movements."""
     problems: list[Problem] = []
     categories, ids = _categories(rows.categories, state, problems)
-    by_product: dict[str, list[MovementRow]] = {}
+    by_product: dict[str, list[FormerMovement]] = {}
     for movement in rows.movements:
         by_product.setdefault(movement.product_ean13, []).append(movement)
     known = {row.ean13 for row in rows.products}
@@ -109,14 +109,14 @@ def plan_of(rows: SourceRows, state: LedgerState, now: datetime, *, keep_stock: 
             continue
         planned = _product(row, by_product.get(row.ean13, []), state.products.get(row.ean13), ids, now, problems, keep_stock)
         products.append(planned)
-    return Plan(categories=categories, products=products, problems=problems)
+    return TakeOverPlan(categories=categories, products=products, problems=problems)
 
 
 def _categories(
-    rows: Sequence[CategoryRow], state: LedgerState, problems: list[Problem]
-) -> tuple[Sequence[CategoryRow], Mapping[str, str]]:
+    rows: Sequence[FormerCategory], state: LedgerState, problems: list[Problem]
+) -> tuple[Sequence[FormerCategory], Mapping[str, str]]:
     """Return the categories to be made, and the id here of each id there."""
-    made: list[CategoryRow] = []
+    made: list[FormerCategory] = []
     ids: dict[str, str] = {}
     names = dict(state.names)
     for row in rows:
@@ -140,8 +140,8 @@ def _categories(
 
 
 def _product(
-    row: ProductRow,
-    movements: Sequence[MovementRow],
+    row: FormerProduct,
+    movements: Sequence[FormerMovement],
     known: LedgerProduct | None,
     categories: Mapping[str, str],
     now: datetime,
@@ -188,7 +188,7 @@ def _product(
     )
 
 
-def _lowest(stock: int, movements: Sequence[MovementRow]) -> int:
+def _lowest(stock: int, movements: Sequence[FormerMovement]) -> int:
     """The lowest stock at any time."""
     lowest = 0
     for movement in movements:
@@ -197,7 +197,7 @@ def _lowest(stock: int, movements: Sequence[MovementRow]) -> int:
     return lowest
 
 
-def _details(row: ProductRow, categories: Mapping[str, str], problems: list[Problem]) -> Details:
+def _details(row: FormerProduct, categories: Mapping[str, str], problems: list[Problem]) -> Details:
     named = f"product {row.ean13}"
     name, unit = row.name[: product.NAME_LENGTH], row.unit[: product.UNIT_LENGTH]
     if not name.strip():
@@ -215,7 +215,7 @@ def _details(row: ProductRow, categories: Mapping[str, str], problems: list[Prob
     return Details(name=name, description=row.description, unit=unit, min_stock=least, category_id=category)
 
 
-def _booked(movement: MovementRow, problems: list[Problem]) -> MovementRow:
+def _booked(movement: FormerMovement, problems: list[Problem]) -> FormerMovement:
     """The movement with an id that the ledger can have."""
     if _ID.fullmatch(movement.id):
         return movement
@@ -224,7 +224,7 @@ def _booked(movement: MovementRow, problems: list[Problem]) -> MovementRow:
     return attrs.evolve(movement, id=id_)
 
 
-def _movement(row: MovementRow) -> RecordMovement:
+def _movement(row: FormerMovement) -> RecordMovement:
     return RecordMovement(
         id=row.id,
         ean13=row.product_ean13,

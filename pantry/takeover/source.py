@@ -41,7 +41,7 @@ class TakeOverRunning(PantryError):
 
 
 @attrs.frozen(kw_only=True)
-class CategoryRow:
+class FormerCategory:
     """A category of the first program."""
 
     id: str
@@ -51,7 +51,7 @@ class CategoryRow:
 
 
 @attrs.frozen(kw_only=True)
-class ProductRow:
+class FormerProduct:
     """A product of the first program; quantities are thousandths. `current_stock` is stored there, not summed up."""
 
     ean13: str
@@ -67,7 +67,7 @@ class ProductRow:
 
 
 @attrs.frozen(kw_only=True)
-class MovementRow:
+class FormerMovement:
     """A movement of the first program; the quantity is in thousandths."""
 
     id: str
@@ -89,9 +89,9 @@ class MovementRow:
 class SourceRows:
     """All rows of the first program at one moment: movements in the order of their times."""
 
-    categories: Sequence[CategoryRow]
-    products: Sequence[ProductRow]
-    movements: Sequence[MovementRow]
+    categories: Sequence[FormerCategory]
+    products: Sequence[FormerProduct]
+    movements: Sequence[FormerMovement]
 
 
 @asynccontextmanager
@@ -155,9 +155,9 @@ def _made(rows: Mapping[str, Sequence[Mapping[str, Any]]], zone: tzinfo) -> Sour
         return {name: _value(name, value, zone) for name, value in record.items()}
 
     return SourceRows(
-        categories=[CategoryRow(**row(record)) for record in rows["categories"]],
-        products=[ProductRow(**row(record)) for record in rows["products"]],
-        movements=[MovementRow(**row(record)) for record in rows["movements"]],
+        categories=[FormerCategory(**row(record)) for record in rows["categories"]],
+        products=[FormerProduct(**row(record)) for record in rows["products"]],
+        movements=[FormerMovement(**row(record)) for record in rows["movements"]],
     )
 
 

@@ -76,11 +76,11 @@ async def unpark(
     invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, projection: str | None, aggregate: str | None
 ) -> int:
     """Apply the waiting commits in order. Exit code 5: a commit still cannot be applied, and its aggregate stays parked."""
-    from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import OrderKind  # noqa: PLC0415 - slow
 
     output = invocation.output
     async with opened_log(nats_url, model) as log:
-        done = await ordered(Operation.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
+        done = await ordered(OrderKind.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
     if output.json:
         output.document({"freed": list(done.freed), "parked": list(done.parked)})
     else:

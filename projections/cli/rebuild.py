@@ -73,7 +73,7 @@ async def _make(invocation: Invocation, model: ReadModel, nats_url: str, databas
     from projections.parallel import Workers  # noqa: PLC0415 - slow
     from projections.rebuild.audit import audit  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
-    from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import OrderKind  # noqa: PLC0415 - slow
     from projections.rebuild.rebuild import confirm, fill  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
@@ -87,7 +87,7 @@ async def _make(invocation: Invocation, model: ReadModel, nats_url: str, databas
             parked = await copy.parked()
         output.note(f"the copy equals a fold of the log up to sequence {sequence}")
         if not no_switch:
-            sequence = (await ordered(Operation.SWITCH, database, log, model)).sequence
+            sequence = (await ordered(OrderKind.SWITCH, database, log, model)).sequence
             output.note("switched; `projections rollback` goes back")
     lines = [parked_line(one) for one in parked]
     if output.json:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eventlog.admin.repair.diagnosis import Witness
     from eventlog.admin.repair.repair import Repair
-    from eventlog.admin.repair.sources import Source
+    from eventlog.admin.repair.sources import RepairSource
     from eventlog.jetstream.log import JetStreamLog
     from projections.model import ReadModel
     from projections.store import Reader
@@ -105,7 +105,7 @@ async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, mode
     return Witness(sequence=end.sequence, digest=end.digest, subject_at=subject_at)
 
 
-async def _sources(stack: AsyncExitStack, log: JetStreamLog, model: ReadModel, backups: Sequence[Path]) -> Sequence[Source]:
+async def _sources(stack: AsyncExitStack, log: JetStreamLog, model: ReadModel, backups: Sequence[Path]) -> Sequence[RepairSource]:
     from eventlog.admin.repair.sources import Replicas, backup_source  # noqa: PLC0415 - slow
     from eventlog.jetstream.message_reader import MessageReader  # noqa: PLC0415 - slow
 

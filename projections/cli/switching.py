@@ -23,7 +23,7 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
     """Switch to the copy that a rebuild has made and verified; one that is not what was verified is refused (exit code 5)."""
     from projections.errors import NoCopy  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
-    from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import OrderKind  # noqa: PLC0415 - slow
     from projections.rebuild.rebuild import check_whole  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
@@ -33,7 +33,7 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
     async with copies.reader(CopyPart.NEW) as copy:
         await check_whole(copy, model)
     async with opened_log(nats_url, model) as log:
-        done = await ordered(Operation.SWITCH, database, log, model)
+        done = await ordered(OrderKind.SWITCH, database, log, model)
     _say(invocation, model.name, done.sequence, "switched; `projections rollback` goes back")
     return ExitCode.OK
 
@@ -45,11 +45,11 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
 @command(logs=True)
 async def rollback(invocation: Invocation, *, name: str | None, nats_url: str, database: str) -> int:
     """Switch back to the tables that were live before the last switch, brought up to the end of the log first."""
-    from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import OrderKind  # noqa: PLC0415 - slow
 
     model = model_named(name)
     async with opened_log(nats_url, model) as log:
-        done = await ordered(Operation.ROLLBACK, database, log, model)
+        done = await ordered(OrderKind.ROLLBACK, database, log, model)
     _say(
         invocation,
         model.name,

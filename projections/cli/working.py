@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from projections.model import ReadModel
     from projections.parallel import Workers
     from projections.projector.projector import Projector
-    from projections.rebuild.operations import AdminResult, Operation
+    from projections.rebuild.operations import AdminResult, OrderKind
     from projections.rebuild.verify import Run
     from projections.store import Parked
 
@@ -33,7 +33,7 @@ def shown(output: Output, what: str, workers: Workers) -> Run:
 
 
 async def ordered(
-    work: Operation,
+    work: OrderKind,
     database: str,
     log: JetStreamLog,
     model: ReadModel,

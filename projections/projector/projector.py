@@ -20,7 +20,7 @@ from projections.projector.applied import AppliedReports, OnApplied
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, first_difference
 from projections.projector.leadership import Leadership, stand_by
-from projections.projector.reading import LogReader
+from projections.projector.reading import ProjectorReader
 from projections.projector.status import ProjectorProgress, ProjectorStatus
 from projections.projector.unparking import Unparked, unpark
 from projections.projector.waiting import PositionWaiters
@@ -64,7 +64,7 @@ class Projector:
         self._batch = batch
         self._progress = ProjectorProgress(now)
         self._advancing = CheckpointWriter(event_log, store, model, self._progress, now)
-        self._reader = LogReader(event_log, self._advancing, self._progress, batch)
+        self._reader = ProjectorReader(event_log, self._advancing, self._progress, batch)
         self._reports = AppliedReports(on_applied)
         self._waiters = PositionWaiters()
         self._workers: Workers | None = None

@@ -17,7 +17,7 @@ from projections.projector.writer import CheckpointWriter, pauses
 _HEAD_EVERY = 5.0
 
 
-class LogReader:
+class ProjectorReader:
     """Reads a log while a projector writes. While the log is away it retries, and reports that to the progress."""
 
     def __init__(self, event_log: EventLog, checkpoints: CheckpointWriter, progress: ProjectorProgress, batch: int) -> None:

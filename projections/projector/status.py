@@ -15,7 +15,7 @@ _SAMPLE_EVERY = 0.1
 _CATCHING_UP_AFTER = 1.0
 
 
-class State(StrEnum):
+class ProjectorState(StrEnum):
     """The activity of a projector."""
 
     STARTING = "starting"
@@ -36,7 +36,7 @@ class ProjectorStatus:
     commits since this projector began, `error` why it waits or has stopped, `since` when it entered this state.
     """
 
-    state: State
+    state: ProjectorState
     position: int
     head: int | None
     lag_events: int | None
@@ -52,7 +52,7 @@ class ProjectorProgress:
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
-        self._state = State.STARTING
+        self._state = ProjectorState.STARTING
         self._since = now()
         self._position = 0
         self._applied = 0
@@ -67,7 +67,7 @@ class ProjectorProgress:
         """The projector begins or restarts."""
         self._failure = None
         self._troubles.clear()
-        self._enter(State.STARTING)
+        self._enter(ProjectorState.STARTING)
 
     def begin(self, position: int, head: int) -> None:
         """The log and the checkpoints are known."""
@@ -113,7 +113,7 @@ class ProjectorProgress:
     def stop(self, error: Exception | None) -> None:
         """The projector has ended, for good if there is an error."""
         self._failure = None if error is None else str(error)
-        self._enter(State.STOPPED)
+        self._enter(ProjectorState.STOPPED)
 
     def status(self) -> ProjectorStatus:
         """The figures now."""
@@ -131,20 +131,20 @@ class ProjectorProgress:
         )
 
     def _update(self) -> None:
-        if self._state is State.STOPPED:
+        if self._state is ProjectorState.STOPPED:
             return
         if self._head is None or self._position >= self._head:
             self._behind_since = None
         elif self._behind_since is None:
             self._behind_since = time.monotonic()
         if self._troubles:
-            self._enter(State.WAITING)
+            self._enter(ProjectorState.WAITING)
         elif self._behind_since is None:
-            self._enter(State.LIVE if self._head is not None else State.STARTING)
-        elif self._state is not State.LIVE or self._lag_seconds() > _CATCHING_UP_AFTER:
-            self._enter(State.CATCHING_UP)
+            self._enter(ProjectorState.LIVE if self._head is not None else ProjectorState.STARTING)
+        elif self._state is not ProjectorState.LIVE or self._lag_seconds() > _CATCHING_UP_AFTER:
+            self._enter(ProjectorState.CATCHING_UP)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: ProjectorState) -> None:
         if state is not self._state:
             self._state, self._since = state, self._now()
 

@@ -27,7 +27,7 @@ from projections.store import Store
 log = structlog.get_logger(__name__)
 
 
-class Operation(StrEnum):
+class OrderKind(StrEnum):
     """The kinds of orders."""
 
     UNPARK = "unpark"
@@ -39,7 +39,7 @@ class Operation(StrEnum):
 class AdminCommand:
     """An order for a database; `projection` and `aggregate` restrict an unpark."""
 
-    work: Operation
+    work: OrderKind
     database: str
     projection: str | None = None
     aggregate: str | None = None
@@ -55,7 +55,7 @@ class AdminResult:
 
 
 @attrs.frozen(kw_only=True)
-class Refusal:
+class OrderRefusal:
     """An order that was refused: the HTTP status of the error, and its text."""
 
     status: int
@@ -65,7 +65,7 @@ class Refusal:
 class OrderRefused(ProjectionError):
     """The process that was asked refuses."""
 
-    def __init__(self, refused: Refusal) -> None:
+    def __init__(self, refused: OrderRefusal) -> None:
         super().__init__(refused.message)
         self.status = HTTPStatus(refused.status)  # type: ignore[misc]  # as the process that refused had it
 
@@ -100,12 +100,12 @@ class AdminHandler:
             return msgspec.json.encode({"done": await self.do(order)})
         except (ProjectionError, EventLogError) as error:
             log.warning("order refused", work=order.work, reason=str(error))
-            return msgspec.json.encode({"refused": Refusal(status=error.status, message=str(error))})
+            return msgspec.json.encode({"refused": OrderRefusal(status=error.status, message=str(error))})
 
     async def do(self, order: AdminCommand) -> AdminResult:
         """Do it. Raises ProjectionError, EventLogError."""
         async with self._turn:
-            if order.work is Operation.UNPARK:
+            if order.work is OrderKind.UNPARK:
                 done = await self._projector.unpark(order.projection, order.aggregate)
                 return AdminResult(
                     sequence=self._projector.farthest,
@@ -114,7 +114,7 @@ class AdminHandler:
                 )
             if self._copies is None or not isinstance(self._store, Switching):
                 raise CopyRefused("this database keeps no copies")
-            part = CopyPart.NEW if order.work is Operation.SWITCH else CopyPart.OLD
+            part = CopyPart.NEW if order.work is OrderKind.SWITCH else CopyPart.OLD
             await switch(self._projector, self._store, self._copies, self._log, self._model, part)
             return AdminResult(sequence=self._projector.farthest)
 
@@ -123,5 +123,5 @@ def outcome_of(answer: bytes) -> AdminResult:
     """The result of an order, from the answer to it. Raises OrderRefused."""
     found: dict[str, Any] = msgspec.json.decode(answer)
     if "refused" in found:
-        raise OrderRefused(msgspec.convert(found["refused"], Refusal))
+        raise OrderRefused(msgspec.convert(found["refused"], OrderRefusal))
     return msgspec.convert(found["done"], AdminResult)

@@ -14,7 +14,7 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.ops.metrics import gauge, total
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from servicekit.serving.background import BackgroundWork
 
 
@@ -45,7 +45,7 @@ def _projection(projector: Projector) -> Iterator[Metric]:
     yield gauge("projection_lag_seconds", "Age of the oldest event that is not applied.", status.lag_seconds)
     yield gauge("projection_rate", "Events applied per second, over the last five seconds.", status.rate)
     yield gauge("projection_leading", "1 if this process applies the events.", projector.lead.held)
-    yield gauge("projection_stopped", "1 if the projector has stopped.", status.state is State.STOPPED)
+    yield gauge("projection_stopped", "1 if the projector has stopped.", status.state is ProjectorState.STOPPED)
     parked = projector.parked.values()
     yield gauge("projection_parked", "Aggregates that are parked.", len(parked))
     text = "Commits that wait behind one that cannot be applied."

@@ -18,7 +18,7 @@ from projections.keys import LogKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from projections.rebuild.upgrade import SchemaUpgrade
 from projections.store import Store
 from servicekit.broker.broker_watch import BrokerWatch, raise_if_failing
@@ -79,7 +79,7 @@ class Readiness:
 
     async def _check_writes(self) -> Unknown | None:
         status = self.projector.status()
-        if status.state is State.STOPPED:
+        if status.state is ProjectorState.STOPPED:
             raise ProjectorStopped(f"the projector has stopped: {status.error}")
         if self.keys.reading is not None:
             raise Unavailable(self.keys.reading)
@@ -94,7 +94,7 @@ class Readiness:
         if (reason := self.handover.reason()) is not None:
             raise ProjectorStopped(reason)
         status = self.projector.status()
-        if status.state in {State.STOPPED, State.WAITING, State.STARTING}:
+        if status.state in {ProjectorState.STOPPED, ProjectorState.WAITING, ProjectorState.STARTING}:
             raise ProjectorStopped(status.error or f"the projector is {status.state}")
         if status.position < self.until:
             raise ProjectorStopped(f"the tables have sequence {status.position} of {self.until} that the log had at the start")

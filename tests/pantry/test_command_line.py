@@ -13,7 +13,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from pantry.cli.root import PROGRAM
-from pantry.cli.scan.scanner import Code, Direction, Quantity, Undo, understood
+from pantry.cli.scan.scanner import Direction, Quantity, ScannedCode, Undo, understood
 from pantry.client.api import Client
 from terminalkit.client.errors import Unavailable
 from tests.support.pantry.system import API, FLOUR, MILK, Server
@@ -259,13 +259,13 @@ async def test_completion_offers_commands_and_what_the_server_knows(line: Line, 
 @pytest.mark.parametrize(
     ("typed", "meaning"),
     [
-        (FLOUR, Code(FLOUR)),
-        (f"  {FLOUR}\t", Code(FLOUR)),
-        (f"?{FLOUR}", Code(FLOUR, lookup=True)),
-        (f"? {FLOUR}", Code(FLOUR, lookup=True)),
-        ("036000291452", Code("036000291452")),
-        ("]E0036000291452", Code("036000291452")),
-        ("96385074", Code("96385074")),
+        (FLOUR, ScannedCode(FLOUR)),
+        (f"  {FLOUR}\t", ScannedCode(FLOUR)),
+        (f"?{FLOUR}", ScannedCode(FLOUR, lookup=True)),
+        (f"? {FLOUR}", ScannedCode(FLOUR, lookup=True)),
+        ("036000291452", ScannedCode("036000291452")),
+        ("]E0036000291452", ScannedCode("036000291452")),
+        ("96385074", ScannedCode("96385074")),
         ("3", Quantity(3)),
         ("1.5", Quantity(1.5)),
         ("IN", Direction.IN),

@@ -12,7 +12,7 @@ import pytest
 from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
 from projections.errors import AggregateParked, ProjectorStopped
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from servicekit.feed import CommitFrames
 from servicekit.readside import ReadSide, migrated
 from tests.support.readside.ledger import ACCOUNT, MODEL, Booked, Opened
@@ -39,7 +39,7 @@ async def test_writes_are_refused_and_nothing_of_them_is_stored(nats_url: str, t
                 await writer.commands.execute(ACCOUNT, name, Opened("ann"))
         await call(log.connection, f"STREAM.MSG.DELETE.{MODEL.stream}", {"seq": 2, "no_erase": True})
         async with served(log, tmp_path / "read.db") as side:
-            await wait_until(lambda: side.projector.status().state is State.STOPPED, timeout=30)
+            await wait_until(lambda: side.projector.status().state is ProjectorState.STOPPED, timeout=30)
             for name in ("b", "new"):
                 for _ in range(2):
                     with pytest.raises(ProjectorStopped, match="has a hole"):
@@ -86,4 +86,4 @@ async def test_the_position_is_known_before_the_first_answer_after_a_restart(nat
             await side.wait_visible(outcome.sequence)
         async with served(log, tmp_path / "read.db") as side:
             assert side.projector.position == 1
-            await wait_until(lambda: side.projector.status().state is State.LIVE, timeout=30)
+            await wait_until(lambda: side.projector.status().state is ProjectorState.LIVE, timeout=30)

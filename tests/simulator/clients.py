@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from eventlog.testing.linearizability import UNANSWERED, Operation
+from eventlog.testing.linearizability import UNANSWERED, RecordedOperation
 from tests.simulator.process import Answer, Process, Request
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Clients:
 
     def __init__(self, simulation: Simulation) -> None:
         self.requests = 0
-        self.history: list[Operation] = []
+        self.history: list[RecordedOperation] = []
         self.acknowledged: list[Acknowledged] = []
         self.not_stored: set[str] = set()
         """Ids of requests that were denied: the answer is that they are not stored."""
@@ -159,7 +159,9 @@ class Clients:
 
     def _add(self, name: str, account: str, call: int | None, answer: Any, called: float) -> None:
         now = self._loop.time()
-        self.history.append(Operation(client=name, aggregate=account, call=call, answer=answer, called=called, answered=now))
+        self.history.append(
+            RecordedOperation(client=name, aggregate=account, call=call, answer=answer, called=called, answered=now)
+        )
 
     # Reading
 

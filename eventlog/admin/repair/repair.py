@@ -20,7 +20,7 @@ from eventlog.admin.reconcile import incarnation_of
 from eventlog.admin.repair.diagnosis import Diagnosis, Fault, Witness, each_leads
 from eventlog.admin.repair.lineage import after_repair
 from eventlog.admin.repair.rewriting import DUPLICATES, Operator, Rewriting
-from eventlog.admin.repair.sources import STORE, Source
+from eventlog.admin.repair.sources import STORE, RepairSource
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import ask, call
@@ -97,7 +97,7 @@ class StreamRepair:
     _connection: Connection
     _stream: str
     _registry: Registry
-    _sources: Sequence[Source] = attrs.field(kw_only=True)
+    _sources: Sequence[RepairSource] = attrs.field(kw_only=True)
     _witness: Witness = attrs.field(kw_only=True)
     _operator: Operator | None = attrs.field(default=None, kw_only=True)
 

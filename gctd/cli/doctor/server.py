@@ -9,7 +9,7 @@ from typing import Any
 from eventlog.errors import EventLogError, Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
+from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.client.api import Client
 from gctd.domain.registry import REGISTRY
 from gctd.settings import Settings
@@ -35,7 +35,7 @@ def server_checks(settings: Settings, broker: Connection | Unavailable) -> Mappi
     }
 
 
-async def _server(settings: Settings, broker: Connection | Unavailable) -> Finding:
+async def _server(settings: Settings, broker: Connection | Unavailable) -> DoctorFinding:
     try:
         async with Client(settings.url, token=settings.auth_token) as client:
             standing = await client.standing()
@@ -64,7 +64,7 @@ async def _server(settings: Settings, broker: Connection | Unavailable) -> Findi
     return ok(f"{settings.url} is a tracker on this event stream")
 
 
-async def _capabilities(settings: Settings) -> Finding | None:
+async def _capabilities(settings: Settings) -> DoctorFinding | None:
     """Tasks that no present worker can run."""
     try:
         async with Client(settings.url, token=settings.auth_token) as client:
@@ -78,7 +78,7 @@ async def _capabilities(settings: Settings) -> Finding | None:
     return warn(said, "start a worker that has it (gctd worker list shows the capabilities), or cancel the tasks")
 
 
-async def _readiness(settings: Settings, concern: str) -> Finding:
+async def _readiness(settings: Settings, concern: str) -> DoctorFinding:
     fix = "see docs/guides/operation.md, section Health, for the reason"
     try:
         async with Client(settings.url, token=settings.auth_token) as client:
@@ -95,7 +95,7 @@ async def _readiness(settings: Settings, concern: str) -> Finding:
     return unknown(str(found or f"{settings.url} does not tell its {concern} apart"), "set monitoring_url of the server")
 
 
-async def _log(settings: Settings) -> Finding:
+async def _log(settings: Settings) -> DoctorFinding:
     """The findings of the server in its passes over the log."""
     try:
         async with Client(settings.url, token=settings.auth_token) as client:

@@ -11,7 +11,7 @@ from eventlog.broker.write_health import WARN_AT, Room
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, ask
 from eventlog.jetstream.transport.connection import Connection
-from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
+from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.settings import Settings
 from projections.errors import ProjectionError
 from projections.stores.leaders import leader_at
@@ -36,7 +36,7 @@ async def _seen(settings: Settings) -> Sequence[BrokerState | NotSeen]:
     return await look_at_all(addresses(settings.monitoring_url))
 
 
-async def _health(settings: Settings) -> Finding:
+async def _health(settings: Settings) -> DoctorFinding:
     servers = await _seen(settings)
     faults = [f"{each.url}: {each.fault}" for each in servers if isinstance(each, BrokerState) and each.fault is not None]
     if faults:
@@ -49,7 +49,7 @@ async def _health(settings: Settings) -> Finding:
     return ok(f"{len(servers)} nats-server {'says' if len(servers) == 1 else 'say'} that all is well")
 
 
-async def _limits(settings: Settings, broker: Connection | Unavailable) -> Finding:
+async def _limits(settings: Settings, broker: Connection | Unavailable) -> DoctorFinding:
     rooms = [room for each in await _seen(settings) if isinstance(each, BrokerState) for room in each.rooms()]
     seen_store = bool(rooms)
     if not isinstance(broker, Unavailable):
@@ -85,7 +85,7 @@ async def _streams(broker: Connection) -> Sequence[Room]:
     return rooms
 
 
-async def _sync_interval(settings: Settings, broker: Connection | Unavailable) -> Finding:
+async def _sync_interval(settings: Settings, broker: Connection | Unavailable) -> DoctorFinding:
     """The monitoring port tells it, or the broker, if this is a user of its system account."""
     servers = [each for each in await _seen(settings) if isinstance(each, BrokerState)]
     intervals = [0.0 if each.synced else each.sync_interval for each in servers]
@@ -105,7 +105,7 @@ async def _sync_interval(settings: Settings, broker: Connection | Unavailable) -
     )
 
 
-async def _leader(settings: Settings) -> Finding:
+async def _leader(settings: Settings) -> DoctorFinding:
     try:
         leader = await leader_at(settings.database_url)
     except ProjectionError as error:

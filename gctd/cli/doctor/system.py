@@ -16,7 +16,7 @@ from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import Refused, call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
+from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.cli.doctor.server import server_checks
 from gctd.cli.doctor.store import store_checks
 from gctd.client.api import Client
@@ -68,8 +68,8 @@ def system_checks(settings: Settings, broker: Connection | Unavailable) -> Mappi
     }
 
 
-def _with(broker: Connection | Unavailable, check: Callable[[Connection], Awaitable[Finding]]) -> Check:
-    async def run() -> Finding:
+def _with(broker: Connection | Unavailable, check: Callable[[Connection], Awaitable[DoctorFinding]]) -> Check:
+    async def run() -> DoctorFinding:
         if isinstance(broker, Unavailable):
             return unknown("the broker is away", "see the check of the broker")
         return await check(broker)
@@ -77,7 +77,7 @@ def _with(broker: Connection | Unavailable, check: Callable[[Connection], Awaita
     return run
 
 
-async def _broker(broker: Connection | Unavailable) -> Finding:
+async def _broker(broker: Connection | Unavailable) -> DoctorFinding:
     if isinstance(broker, Unavailable):
         if "authorization" in str(broker).lower():
             return fail(str(broker), "put a user and a password of the broker into nats_url: nats://user:password@host:4222")
@@ -95,7 +95,7 @@ async def _broker(broker: Connection | Unavailable) -> Finding:
     return ok(detail)
 
 
-async def _clock(broker: Connection | Unavailable) -> Finding | None:
+async def _clock(broker: Connection | Unavailable) -> DoctorFinding | None:
     """Compare the clock with the broker's, which is in its answers about streams; None if it has no stream to ask about."""
     if isinstance(broker, Unavailable):
         return None
@@ -115,7 +115,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def _port(settings: Settings) -> Finding | None:
+async def _port(settings: Settings) -> DoctorFinding | None:
     """Look for another program on the port of the server; None if a tracker answers at `url` or at the port."""
     for url, token in ((settings.url, settings.auth_token), (f"http://{settings.host}:{settings.port}", None)):
         try:
@@ -134,7 +134,7 @@ async def _port(settings: Settings) -> Finding | None:
         return fail(detail, "stop the program that has the port (ss -ltnp shows it), or set another one: --port or GCTD_PORT")
 
 
-async def _streams(broker: Connection, settings: Settings) -> Finding:
+async def _streams(broker: Connection, settings: Settings) -> DoctorFinding:
     drifts = await streams.plan(broker, declarations(settings))
     if not drifts:
         return ok("as streams.yaml declares them")
@@ -145,7 +145,7 @@ async def _streams(broker: Connection, settings: Settings) -> Finding:
     return warn(detail, f"{fix}; what is `by hand` could lose messages: see streams.yaml")
 
 
-async def _queue(broker: Connection) -> Finding:
+async def _queue(broker: Connection) -> DoctorFinding:
     depth = await WorkQueue(broker, JOBS, CONSUMER).depth()
     detail = f"{depth.pending} jobs wait, {depth.in_flight} are held, {depth.exhausted} were delivered too often"
     if depth.exhausted:
@@ -155,7 +155,7 @@ async def _queue(broker: Connection) -> Finding:
     return ok(detail)
 
 
-async def _workers(broker: Connection) -> Finding:
+async def _workers(broker: Connection) -> DoctorFinding:
     present = await Presence(broker, WORKERS).present()
     taking = await _taking(broker)
     detail = f"{len(present)} present, {taking} of them take jobs"
@@ -169,7 +169,7 @@ async def _taking(broker: Connection) -> int:
     return sum(decoded(payload).state in {WorkerStatus.IDLE, WorkerStatus.BUSY} for payload in present.values())
 
 
-async def _database(settings: Settings) -> Finding:
+async def _database(settings: Settings) -> DoctorFinding:
     try:
         async with reader_at(settings.database_url) as reader:
             schema = await reader.schema()
@@ -188,7 +188,7 @@ async def _database(settings: Settings) -> Finding:
     return ok(f"whole, at migration {schema.version}")
 
 
-async def _read_model(broker: Connection, settings: Settings) -> Finding:
+async def _read_model(broker: Connection, settings: Settings) -> DoctorFinding:
     head = await JetStreamLog(broker, EVENTS, REGISTRY).head()
     try:
         async with reader_at(settings.database_url) as reader:

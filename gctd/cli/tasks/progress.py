@@ -88,7 +88,7 @@ def repo_item(repo: Repo, asked: datetime) -> ProgressItem:
     )
 
 
-class Progress(Protocol):
+class ProgressDisplay(Protocol):
     """Shows items as they change."""
 
     def show(self, item: ProgressItem) -> None:
@@ -96,7 +96,7 @@ class Progress(Protocol):
 
 
 @asynccontextmanager
-async def progress(output: Output, *, shown: bool = True) -> AsyncIterator[Progress]:
+async def progress(output: Output, *, shown: bool = True) -> AsyncIterator[ProgressDisplay]:
     """Provide progress in the form of the output and its terminal, until the block is left; none unless `shown`."""
     if not shown or not output.shows_progress:
         yield _Silent()

@@ -15,7 +15,7 @@ from eventlog.commands import Commands
 from eventlog.support.ticks import tick
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.comparing.baselines import Baseline, Baselines, different
-from gctd.control.comparing.pairs import Pair, compared
+from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import NotFound, Overtaken
 from gctd.domain.options import threshold_of
@@ -24,7 +24,7 @@ from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task
 from gctd.domain.verdict import VERDICT, AskVerdict, Finding, GiveVerdict, Result, Rules, VerdictAsked, verdict_id
-from gctd.engines.changes.gate import GateFacts, Verdict, judge
+from gctd.engines.changes.gate import GateFacts, GateVerdict, judge
 from gctd.exports.coverage import Coverages
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView, VerdictView
@@ -50,7 +50,7 @@ class AnalysisJudgement:
     rules: Rules
     after: AnalysisView
     baseline: Baseline
-    verdict: Verdict
+    verdict: GateVerdict
     result: Result
     reason: str = ""
     id: str | None = None
@@ -250,7 +250,7 @@ class Judging:
         return state
 
 
-def facts_of(pair: Pair, rules: Rules, coverage: float | None) -> GateFacts:
+def facts_of(pair: AnalysisPair, rules: Rules, coverage: float | None) -> GateFacts:
     """Collect the facts of two analyses that the gate judges."""
     after = pair.after
     summary = after.known or after.summary

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen
-class Pair:
+class AnalysisPair:
     """An analysis with its report, and its changes since another analysis, if one is given."""
 
     after: AnalysisView
@@ -34,7 +34,7 @@ async def compared(
     blobs: Blobs,
     after: AnalysisView,
     older: AnalysisView | None,
-    use: Callable[[Pair], T],
+    use: Callable[[AnalysisPair], T],
     threshold: float | None = None,
 ) -> T:
     """Return the result of `use` for two analyses, or for one if `older` is None.
@@ -47,14 +47,14 @@ async def compared(
     return await asyncio.to_thread(lambda: use(_pair(after, older, stored, threshold)))
 
 
-def _pair(after: AnalysisView, older: AnalysisView | None, stored: list[bytes], threshold: float | None) -> Pair:
+def _pair(after: AnalysisView, older: AnalysisView | None, stored: list[bytes], threshold: float | None) -> AnalysisPair:
     report = report_format.decode(stored[0])
     if older is None:
-        return Pair(after, report, partial=_is_partial(report))
+        return AnalysisPair(after, report, partial=_is_partial(report))
     old = report_format.decode(stored[1])
     limit = threshold_of(after.flags) if threshold is None else threshold
     changes = compare(old.entries, report.entries, threshold=limit)
-    return Pair(after, report, older, changes, _is_partial(old) or _is_partial(report))
+    return AnalysisPair(after, report, older, changes, _is_partial(old) or _is_partial(report))
 
 
 def _is_partial(report: Report) -> bool:

@@ -6,7 +6,7 @@ import attrs
 
 from eventlog.broker.blobs import Blobs
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
-from gctd.control.comparing.pairs import Pair, compared
+from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.control.forges.api import marker
 from gctd.domain.delivery.state import Delivery
 from gctd.domain.errors import NotFound
@@ -68,7 +68,7 @@ class ReportContents:
         after, older = judged.after, judged.baseline.analysis
         source = self._links.source(after.repo_url, after.commit_sha, after.project)
 
-        def use(pair: Pair) -> str:
+        def use(pair: AnalysisPair) -> str:
             return markdown.Comment(
                 after=pair.after,
                 entries=pair.report.entries,

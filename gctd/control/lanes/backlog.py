@@ -56,7 +56,7 @@ class QueuedJob:
     running: bool = False
 
 
-class Backlog:
+class JobBacklog:
     """Pending jobs in groups, and the jobs that are in queues or run."""
 
     def __init__(self) -> None:

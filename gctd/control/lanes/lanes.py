@@ -25,7 +25,7 @@ from eventlog.support.trace import Trace
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted
-from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, Way, key_of
+from gctd.control.lanes.backlog import Group, JobBacklog, Key, QueuedJob, Way, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only, Route
 from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import JobQueues
@@ -69,7 +69,7 @@ class Lanes:
         self._queues = queues
         self._presence = presence
         self._patience = patience
-        self._backlog = Backlog()
+        self._backlog = JobBacklog()
         self._leftovers = Leftovers(log, queues)
         self._fleet = Fleet()
         self._looked = float("-inf")

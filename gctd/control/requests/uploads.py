@@ -24,7 +24,7 @@ from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.domain.upload import UploadedProfile, checked_upload, with_upload
-from gctd.engines.golang.profile import Profile, ProfileTooLarge, parse_profile
+from gctd.engines.golang.profile import CoverProfile, ProfileTooLarge, parse_profile
 from gctd.readmodel.queries import TrackerQueries
 
 LARGEST = 32 * 1024**2
@@ -153,6 +153,6 @@ def _check(body: bytes, project: Project) -> None:
         raise BadInput("profile", f"{strange} is not in the module {project.module_path}: the profile is of another module")
 
 
-def _elsewhere(profile: Profile, project: Project) -> str | None:
+def _elsewhere(profile: CoverProfile, project: Project) -> str | None:
     """Return the first path of a profile that does not begin with the module's path."""
     return next((path for path in profile.paths() if not path.startswith(f"{project.module_path}/")), None)

@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
-class Timeouts:
+class ReaperTimeouts:
     """Waiting times of the reaper, in seconds.
 
     - `sweep`: between two sweeps.
@@ -67,7 +67,7 @@ class Reaper:
     _queries: TrackerQueries
     _lanes: Lanes
     _presence: Presence
-    _patience: Timeouts
+    _patience: ReaperTimeouts
     _missing: dict[str, float] = attrs.field(factory=dict, init=False)
     _looked: dict[str, float] = attrs.field(factory=dict, init=False)
     _bulkhead: Bulkhead = attrs.field(factory=lambda: Bulkhead("reaper"), init=False)

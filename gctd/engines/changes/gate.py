@@ -67,7 +67,7 @@ class Offender:
 
 
 @attrs.frozen(kw_only=True)
-class Verdict:
+class GateVerdict:
     """Result of the gate, each check, and the functions behind the failed checks, the highest value first.
 
     `unmeasured` are the functions that lost their measurement, with the last value that was measured.
@@ -84,14 +84,14 @@ class Verdict:
         return self.result is Result.PASSED
 
 
-def judge(limits: Rules, facts: GateFacts) -> Verdict:
+def judge(limits: Rules, facts: GateFacts) -> GateVerdict:
     """Judge the facts by the limits."""
     checks = tuple(_checks(limits, facts))
     failed = {check.name for check in checks if check.passed is False}
     known = all(check.passed is not None for check in checks)
     result = Result.FAILED if failed else Result.PASSED if known else Result.UNKNOWN
     lost = _unmeasured(facts.changes)
-    return Verdict(result=result, checks=checks, offenders=_offenders(limits, facts, failed), unmeasured=tuple(lost or ()))
+    return GateVerdict(result=result, checks=checks, offenders=_offenders(limits, facts, failed), unmeasured=tuple(lost or ()))
 
 
 def _checks(limits: Rules, facts: GateFacts) -> Iterable[Check]:

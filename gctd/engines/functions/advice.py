@@ -24,7 +24,7 @@ Kind = Literal["none", "cover", "split"]
 
 
 @attrs.frozen(kw_only=True)
-class Step:
+class AdviceStep:
     """A test that runs the block `target`, and with it the uncovered `blocks` on the way. `crap` is the value after it."""
 
     target: int
@@ -45,7 +45,7 @@ class Advice:
 
     kind: Kind
     needed: float | None
-    steps: tuple[Step, ...]
+    steps: tuple[AdviceStep, ...]
     crap: float
     parts: int | None
     more: int = 0
@@ -66,12 +66,12 @@ def advise(cyclomatic: int, blocks: Sequence[CountedBlock], parents: Sequence[in
         return Advice(kind="none", needed=needed, steps=(), crap=value, parts=None)
     if needed is None:
         return Advice(kind="split", needed=None, steps=(), crap=float(cyclomatic), parts=parts)
-    steps: list[Step] = []
+    steps: list[AdviceStep] = []
     while value > threshold and len(steps) < MOST_STEPS:
         chain = _next_chain(cyclomatic, blocks, parents, covered, threshold)
         covered.update(chain)
         value = _value(cyclomatic, len(covered), len(blocks))
-        steps.append(Step(target=chain[-1], blocks=tuple(chain), crap=value))
+        steps.append(AdviceStep(target=chain[-1], blocks=tuple(chain), crap=value))
     more = _enough(cyclomatic, len(covered), len(blocks), threshold)
     return Advice(kind="cover", needed=needed, steps=tuple(steps), crap=value, parts=parts, more=more)
 

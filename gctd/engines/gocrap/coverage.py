@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from gctd.engines.golang.complexity import Declaration
-from gctd.engines.golang.profile import Block, Profile
+from gctd.engines.golang.profile import Block, CoverProfile
 
 _Place = tuple[str, str]
 """A profile path, and the file that go-crap takes it for."""
@@ -46,7 +46,7 @@ class GocrapCoverage:
     declarations of a file, None if it cannot be read or parsed.
     """
 
-    def __init__(self, profile: Profile, directory: str, module_path: str, source_of: SourceOf) -> None:
+    def __init__(self, profile: CoverProfile, directory: str, module_path: str, source_of: SourceOf) -> None:
         self._profile, self._source_of = profile, source_of
         self._by_file: dict[str, list[_Place]] = {}
         self._known: dict[str, Mapping[str, FunctionCoverage]] = {}

@@ -40,7 +40,7 @@ class BadPattern(ValueError):
 
 def select_like_gocrap(given: EngineInput, warnings: Warnings) -> Iterator[str]:
     """The files that go-crap reads, relative to the module's directory, in its order. Raises EngineFailed."""
-    return _Walk(given, warnings).files()
+    return _SyntaxWalk(given, warnings).files()
 
 
 def is_seen_by_gocrap(path: str) -> bool:
@@ -51,7 +51,7 @@ def is_seen_by_gocrap(path: str) -> bool:
         return False
 
 
-class _Walk:
+class _SyntaxWalk:
     def __init__(self, given: EngineInput, warnings: Warnings) -> None:
         self._root = given.module_dir
         self._repository = given.repository.resolve()

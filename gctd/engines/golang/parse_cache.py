@@ -35,14 +35,14 @@ _CHECK = 16
 PARSER = ("complexity", "constraints", "identity", "ignores", "lines", "parsing", "receivers", "syntax")
 
 
-class _Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class _CachedFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     check: bytes
     body: bytes
 
 
 class _Content(msgspec.Struct, frozen=True, array_like=True):
     parser: bytes
-    entries: dict[bytes, _Entry]
+    entries: dict[bytes, _CachedFile]
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ class ParseCache:
     """The results that a file has, by the digest of the source. Without a file it has none and keeps none."""
 
     file: Path | None = None
-    _entries: Mapping[bytes, _Entry] = attrs.field(factory=dict, repr=False)
+    _entries: Mapping[bytes, _CachedFile] = attrs.field(factory=dict, repr=False)
 
     @classmethod
     def read(cls, file: Path | None) -> ParseCache:
@@ -85,7 +85,7 @@ class ParseCache:
         """Keep these results (source's digest to result) and no others. Results with an empty digest are not kept."""
         if self.file is None:
             return
-        entries = {key: _Entry(_check(key, body), body) for key, body in results if key}
+        entries = {key: _CachedFile(_check(key, body), body) for key, body in results if key}
         if entries == self._entries:
             with suppress(OSError):
                 os.utime(self.file)

@@ -54,7 +54,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
 
 
 @attrs.frozen
-class Profile:
+class CoverProfile:
     """A merged cover profile.
 
     `mode` is `set`, `count` or `atomic`, empty if the file has none. `digest` is the sha-256 of the file's bytes in hex,
@@ -102,7 +102,7 @@ def _blocks(flags: Mapping[bytes, int]) -> list[Block]:
         return _decode(b"[[%b]]" % _ZEROS_BEFORE.sub(b"", found))
 
 
-def read_profile(path: Path, *, max_bytes: int, max_blocks: int) -> Profile:
+def read_profile(path: Path, *, max_bytes: int, max_blocks: int) -> CoverProfile:
     """Read a cover profile. Lines other than blocks are counted, not fatal.
 
     `max_blocks` bounds the distinct blocks kept. Raises OSError and ProfileTooLarge.
@@ -111,7 +111,7 @@ def read_profile(path: Path, *, max_bytes: int, max_blocks: int) -> Profile:
         return parse_profile(file, max_bytes=max_bytes, max_blocks=max_blocks)
 
 
-def parse_profile(file: BinaryIO, *, max_bytes: int, max_blocks: int) -> Profile:
+def parse_profile(file: BinaryIO, *, max_bytes: int, max_blocks: int) -> CoverProfile:
     """Read a cover profile as `read_profile` does, from an open file."""
     digest = hashlib.sha256()
     files: dict[str, dict[bytes, int]] = {}
@@ -140,7 +140,7 @@ def parse_profile(file: BinaryIO, *, max_bytes: int, max_blocks: int) -> Profile
             positions[position] = flags
         elif flags > known:
             positions[position] = flags
-    return Profile(mode, digest.hexdigest(), file.tell(), blocks, malformed, first_malformed, overflows, files)
+    return CoverProfile(mode, digest.hexdigest(), file.tell(), blocks, malformed, first_malformed, overflows, files)
 
 
 def _pieces(file: BinaryIO, update: Callable[[bytes], None], max_bytes: int) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from gctd.control.comparing.pairs import Pair
+from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
 from gctd.engines.changes.comparison import Change, ChangedProperty, Status, kept_as
@@ -195,7 +195,7 @@ class DiffBody:
     kept: tuple[KeptBody, ...] = member(description="moved and renamed functions, and functions with another signature, by place")
 
     @classmethod
-    def of(cls, pair: Pair, *, limit: int) -> DiffBody:
+    def of(cls, pair: AnalysisPair, *, limit: int) -> DiffBody:
         """Return the changes of all functions as counts, and at most `limit` of them one by one."""
         before, after, changes = pair.before, pair.after, pair.changes
         assert before is not None, "a difference is of two analyses"

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from gctd.control.comparing.judging import AnalysisJudgement
-from gctd.control.comparing.pairs import Pair
+from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
@@ -110,7 +110,7 @@ def _of_report(analysis: AnalysisView, stored: bytes, form: Format) -> bytes:
     return sarif.sarif(analysis, report, version=version("gctd"))
 
 
-def comment(pair: Pair, services: Services, judged: AnalysisJudgement | None = None, base: str = "") -> str:
+def comment(pair: AnalysisPair, services: Services, judged: AnalysisJudgement | None = None, base: str = "") -> str:
     """Return the comment for a pull request: the changes since the analysis before, and the gate's judgement, if given.
 
     `base` is the base that the judgement was asked for.

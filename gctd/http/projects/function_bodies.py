@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gctd.control.functions import FunctionDetail, FunctionHistory, Point
+from gctd.control.functions import FunctionDetail, FunctionHistory, FunctionPoint
 from gctd.domain.analysis import CommitFacts
 from gctd.engines.functions.advice import Advice, Kind
 from gctd.engines.functions.history import Change, LastChange
@@ -181,7 +181,7 @@ class FunctionPointBody:
     )
 
     @classmethod
-    def of(cls, at: Point) -> FunctionPointBody:
+    def of(cls, at: FunctionPoint) -> FunctionPointBody:
         """Return the body of a point."""
         return body_of(
             cls,

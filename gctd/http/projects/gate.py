@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from gctd.control.comparing.judging import AnalysisJudgement
-from gctd.control.comparing.pairs import Pair
+from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.errors import BadInput
 from gctd.domain.options import threshold_of
 from gctd.domain.verdict import Result, Rules
@@ -175,7 +175,7 @@ async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Respo
     """Return the verdict and the changes, as a comment for a pull request in Markdown. `limit` has no effect."""
     judged = await _looked(request, call)
 
-    def use(pair: Pair) -> bytes:
+    def use(pair: AnalysisPair) -> bytes:
         return comment(pair, call.services, judged, request.base or "").encode()
 
     body = await with_reports(judged.after, judged.baseline.analysis, call, use, threshold=judged.rules.threshold)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TypeVar
 
-from gctd.control.comparing.pairs import Pair, compared
+from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.domain.errors import BadInput, NotFound
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
@@ -71,7 +71,7 @@ async def with_reports(
     after: AnalysisView,
     older: AnalysisView | None,
     call: Call[Services],
-    use: Callable[[Pair], T],
+    use: Callable[[AnalysisPair], T],
     threshold: float | None = None,
 ) -> T:
     """Return the result of `use` for two analyses, or for one if `older` is None.

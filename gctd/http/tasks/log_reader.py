@@ -15,7 +15,7 @@ AT_A_TIME = 2
 
 
 @attrs.frozen
-class LogReader:
+class LogBrowser:
     """The log, for people who look at it: a few at a time."""
 
     log: EventLog

@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
+class KeptAnswer:
     """An answer: its facts, the time when it was last true (seconds since the epoch), and the ETag for the next question."""
 
     facts: Facts = NOTHING
@@ -54,14 +54,14 @@ class Answers:
             except FileNotFoundError:  # another worker was quicker
                 continue
 
-    def get(self, url: str) -> Answer | None:
+    def get(self, url: str) -> KeptAnswer | None:
         """The answer to a question."""
         try:
-            return msgspec.json.decode(self._path(url, "json").read_bytes(), type=Answer)
+            return msgspec.json.decode(self._path(url, "json").read_bytes(), type=KeptAnswer)
         except (OSError, ValueError):
             return None
 
-    def put(self, url: str, answer: Answer) -> None:
+    def put(self, url: str, answer: KeptAnswer) -> None:
         """Keep an answer."""
         self._write(self._path(url, "json"), msgspec.json.encode(answer))
 

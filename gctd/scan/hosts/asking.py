@@ -20,7 +20,7 @@ from gctd.domain.remote.addresses import AddressPolicy, IPAddress
 from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.errors import GitError
 from gctd.scan.git.network import public_addresses
-from gctd.scan.hosts.answers import Answer, Answers
+from gctd.scan.hosts.answers import Answers, KeptAnswer
 from gctd.scan.hosts.apis import Api, Request, api_of
 from gctd.scan.hosts.facts import NOTHING, Facts
 
@@ -84,8 +84,8 @@ class Hosts:
         left = self.answers.paused_until(api.url) - time.time()
         return not 0 < left <= _LONGEST_PAUSE
 
-    async def _ask(self, api: Api, requests: Sequence[Request], known: Sequence[Answer | None]) -> list[Answer | None]:
-        found: list[Answer | None] = []
+    async def _ask(self, api: Api, requests: Sequence[Request], known: Sequence[KeptAnswer | None]) -> list[KeptAnswer | None]:
+        found: list[KeptAnswer | None] = []
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(resolver=await self._resolver(api), ssl=self._trust()),
             headers={"Accept": api.accept, "Accept-Encoding": "identity", "User-Agent": "gctd"},
@@ -97,7 +97,7 @@ class Hosts:
                 found.append(await self._answer(session, api, request, answer))
         return found
 
-    async def _answer(self, session: aiohttp.ClientSession, api: Api, request: Request, known: Answer | None) -> Answer:
+    async def _answer(self, session: aiohttp.ClientSession, api: Api, request: Request, known: KeptAnswer | None) -> KeptAnswer:
         headers = {"Authorization": f"Bearer {api.token}"} if api.token is not None else {}
         if known is not None and known.etag is not None:
             headers["If-None-Match"] = known.etag
@@ -108,9 +108,9 @@ class Hosts:
             elif response.status == HTTPStatus.OK:
                 etag = response.headers.get("ETag")
                 facts = request.read(await _body(response))
-                answer = Answer(facts=facts, at=time.time(), etag=etag if etag and len(etag) <= 200 else None)
+                answer = KeptAnswer(facts=facts, at=time.time(), etag=etag if etag and len(etag) <= 200 else None)
             elif response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):  # private, or not there
-                answer = Answer(at=time.time())
+                answer = KeptAnswer(at=time.time())
             else:
                 raise _Unusable(f"status {response.status}", _pause(response))
         self.answers.put(api.url + request.path, answer)

@@ -78,7 +78,7 @@ def enter(group: str) -> None:
     _write(f"{group}/cgroup.procs", str(os.getpid()))
 
 
-class Membership:
+class GroupMembership:
     """The supervisor's hold on the group of its program, by descriptors: rules for files, which come later, do not end it."""
 
     def __init__(self, group: str) -> None:

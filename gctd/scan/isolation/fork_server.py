@@ -33,7 +33,7 @@ _ENDING = 1.0
 
 
 @attrs.frozen
-class Supervisor:
+class StartedSupervisor:
     """A started supervisor: its process number, and the stream to it. The end of the stream is the end of the process."""
 
     pid: int
@@ -48,7 +48,7 @@ class ForkServer:
         self._lock = threading.Lock()
         self._running: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
-    async def start(self, stdout: int, stderr: int) -> Supervisor:
+    async def start(self, stdout: int, stderr: int) -> StartedSupervisor:
         """Start a supervisor with these descriptors for its output. Raises ProcessError."""
         for _ in range(2):
             ours, theirs = socket.socketpair()
@@ -68,7 +68,7 @@ class ForkServer:
                 self.end(used)
             else:
                 if pid:
-                    return Supervisor(pid, reader, writer)
+                    return StartedSupervisor(pid, reader, writer)
                 writer.close()
                 raise ProcessError(f"cannot start a supervisor of programs: fork: {reason}")
         raise ProcessError("cannot start a supervisor of programs: its fork server does not answer")

@@ -41,7 +41,7 @@ class Lines:
             self._rest = b""
 
 
-class Output:
+class ProgramOutput:
     """The output of a program: at most `handed_on` bytes go to the listeners, the last `tail` ones are kept."""
 
     def __init__(self, handed_on: int, tail: int, on_output: OnOutput | None, on_stdout: OnOutput | None) -> None:

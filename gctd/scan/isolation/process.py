@@ -22,9 +22,9 @@ import structlog
 
 from gctd.scan.errors import ProcessError
 from gctd.scan.isolation import cgroups
-from gctd.scan.isolation.fork_server import FORK_SERVER, Supervisor
+from gctd.scan.isolation.fork_server import FORK_SERVER, StartedSupervisor
 from gctd.scan.isolation.messages import EndedBy, FileRules, RunRequest, RunResult, request_to_bytes, result_from_bytes
-from gctd.scan.isolation.output import OnOutput, Output, Pipe
+from gctd.scan.isolation.output import OnOutput, Pipe, ProgramOutput
 from gctd.scan.isolation.process_table import HAS_PROC
 from gctd.scan.isolation.supervisor import KILLING
 
@@ -147,7 +147,7 @@ async def run(
             request["group"] = cgroups.make(groups, mark, memory=limits.memory, processes=limits.processes)
         except OSError as error:
             raise ProcessError(f"cannot make a control group for {argv[0]}: {error}") from error
-    program = _Program(request, Output(limits.output, limits.tail, on_output, on_stdout))
+    program = _Program(request, ProgramOutput(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")
     try:
         return await asyncio.shield(running)
@@ -167,7 +167,7 @@ async def run(
 class _Program:
     """A program under its supervisor."""
 
-    def __init__(self, request: RunRequest, output: Output) -> None:
+    def __init__(self, request: RunRequest, output: ProgramOutput) -> None:
         self._request = request
         self._output = output
         self.stopping = asyncio.Event()
@@ -197,7 +197,7 @@ class _Program:
         self._output.failure = self._output.failure or error
         self.stopping.set()
 
-    async def _talk(self, supervisor: Supervisor) -> RunResult | None:
+    async def _talk(self, supervisor: StartedSupervisor) -> RunResult | None:
         """Give the supervisor its request and wait for its result; None if it dies or exceeds the time. It has then ended."""
         reading = asyncio.create_task(supervisor.reader.read())
         stopping = asyncio.create_task(self.stopping.wait())

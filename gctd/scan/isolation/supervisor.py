@@ -58,7 +58,7 @@ class ProcessSupervisor:
         self._ended_by: EndedBy = "exit"
         self._deadline = time.monotonic() + request["timeout"]
         self._kill_at: float | None = None
-        self._group = cgroups.Membership(request["group"]) if request["group"] else None
+        self._group = cgroups.GroupMembership(request["group"]) if request["group"] else None
         self._wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in (signal.SIGCHLD, *STOPPING):
             signal.signal(number, lambda *_: None)  # the wake-up descriptor has the number

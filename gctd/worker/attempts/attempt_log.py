@@ -41,7 +41,7 @@ PATIENCE = 30.0
 
 
 @attrs.frozen(kw_only=True)
-class AttemptLogs:
+class LogTargets:
     """Targets of logs: the stream for followers, and the blobs for storage."""
 
     transcripts: TextStreams
@@ -55,7 +55,7 @@ class AttemptLogs:
 class Recording:
     """The log of one attempt while that lasts. Without `logs` it goes nowhere."""
 
-    def __init__(self, name: str = "", logs: AttemptLogs | None = None) -> None:
+    def __init__(self, name: str = "", logs: LogTargets | None = None) -> None:
         self._name = name
         self._logs = logs
         self._text = BoundedText()

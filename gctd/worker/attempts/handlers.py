@@ -28,7 +28,7 @@ from gctd.domain.task.commands import BlockTask
 from gctd.domain.task.events import Progress
 from gctd.domain.task.state import Task
 from gctd.worker.attempts.attempt import AttemptOver, attempt
-from gctd.worker.attempts.attempt_log import AttemptLogs, Recording
+from gctd.worker.attempts.attempt_log import LogTargets, Recording
 from gctd.worker.attempts.job_flow import JobFlow, discovery, scan
 from gctd.worker.attempts.reports import now, report
 from gctd.worker.attempts.tracing import logged, traced
@@ -72,7 +72,7 @@ class Handlers:
         log: EventLog,
         commands: Commands,
         work: Work,
-        logs: AttemptLogs,
+        logs: LogTargets,
         retry_delay: float,
     ) -> None:
         self._worker = worker

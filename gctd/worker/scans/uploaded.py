@@ -16,7 +16,7 @@ from gctd.domain.analysis import PackageProblem
 from gctd.domain.repo.project import Project
 from gctd.domain.upload import UploadedProfile
 from gctd.engines.golang.constraints import Platform
-from gctd.engines.golang.profile import Profile, parse_profile
+from gctd.engines.golang.profile import CoverProfile, parse_profile
 from gctd.engines.measurement import PackageFacts, Scope, TestFacts
 from gctd.scan.go.discovery import SKIPPED
 from gctd.worker.scans.measuring import MeasuredRun
@@ -61,7 +61,7 @@ async def measured_by(
     )
 
 
-def _merged(bodies: Sequence[bytes]) -> tuple[bytes, Profile]:
+def _merged(bodies: Sequence[bytes]) -> tuple[bytes, CoverProfile]:
     if len(bodies) == 1:
         return bodies[0], parse_profile(io.BytesIO(bodies[0]), max_bytes=_MOST_BYTES, max_blocks=_MOST_BLOCKS)
     text = b"mode: set\n" + b"".join(line + b"\n" for body in bodies for line in _covered_or_not(body))
@@ -97,7 +97,7 @@ def _packages(root: Path, nested: Sequence[str]) -> Iterator[tuple[str, bool]]:
             yield here, any(name.endswith("_test.go") for name in go)
 
 
-def _facts(uploads: Sequence[UploadedProfile], profile: Profile, project: Project, tested: dict[str, bool]) -> TestFacts:
+def _facts(uploads: Sequence[UploadedProfile], profile: CoverProfile, project: Project, tested: dict[str, bool]) -> TestFacts:
     """Return the results; a package without a file in the profiles is left out, so that its functions are unknown."""
     failed = sorted(upload.flag for upload in uploads if upload.tests_failed)
     covered = {posixpath.dirname(path) for path in profile.paths()}

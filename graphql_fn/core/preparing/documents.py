@@ -35,7 +35,7 @@ _ABORTED = "Parsing aborted."
 
 
 @attrs.frozen(eq=False)
-class Operation:
+class ParsedOperation:
     """An operation of a document. `plan` runs it without the engine, if it is plain enough; `nested` likewise, without variables.
 
     `cost` is its cost without the rows of tables, and `scans` is true if these add to it. `executor` has the values of variables
@@ -59,13 +59,13 @@ class Document:
     def __init__(self, node: DocumentNode, owner: Documents) -> None:
         self.node = node
         self._owner = owner
-        self._known: dict[str | None, Operation] = {}
+        self._known: dict[str | None, ParsedOperation] = {}
 
-    def prepared(self, name: str | None) -> Operation | None:
+    def prepared(self, name: str | None) -> ParsedOperation | None:
         """The operation of this name, if it is prepared."""
         return self._known.get(name)
 
-    def operation(self, name: str | None) -> Operation | None:
+    def operation(self, name: str | None) -> ParsedOperation | None:
         """The operation of this name, if it is clear which one is meant."""
         known = self._known.get(name)
         if known is None:
@@ -109,7 +109,7 @@ class Documents:
     def __len__(self) -> int:
         return len(self._known)
 
-    def known(self, text: str, operation: str | None) -> Operation | None:
+    def known(self, text: str, operation: str | None) -> ParsedOperation | None:
         """The operation of this name in a text, if it is prepared."""
         document = self._known.get(text)
         found = None if document is None else document.prepared(operation)
@@ -142,13 +142,13 @@ class Documents:
             raise RequestRefused(errors)
         return self._remember(text, Document(document, self))
 
-    def prepared(self, document: DocumentNode, operation: OperationDefinitionNode) -> Operation:
+    def prepared(self, document: DocumentNode, operation: OperationDefinitionNode) -> ParsedOperation:
         """An operation of a valid document, with its plan and its cost."""
         walk = CostWalk(self._schema, document, None, scans=self._scans, rows={}, most=self._limits.cost)
         cost = walk.cost(operation)
         plan = plan_of(self._schema, self._root, document, operation)
         nested = None if operation.variable_definitions else self._nested(document, operation)
-        return Operation(document, operation, plan, nested, cost, walk.scanned)
+        return ParsedOperation(document, operation, plan, nested, cost, walk.scanned)
 
     def _nested(self, document: DocumentNode, operation: OperationDefinitionNode) -> NestedPlan | None:
         name = operation.name.value if operation.name else None

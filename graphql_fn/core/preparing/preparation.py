@@ -19,7 +19,7 @@ from graphql_fn.core.errors import Code
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.preparing.cost import CostWalk
-from graphql_fn.core.preparing.documents import Documents, Operation
+from graphql_fn.core.preparing.documents import Documents, ParsedOperation
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome, RequestRefused
 from graphql_fn.core.running.engine import BoundedExecutor
@@ -43,8 +43,8 @@ class Preparation:
     suggestions: bool
 
     async def operation(
-        self, request: GraphQLRequest, known: Operation | None, turns: Turns, *, streams: bool = False
-    ) -> Operation:
+        self, request: GraphQLRequest, known: ParsedOperation | None, turns: Turns, *, streams: bool = False
+    ) -> ParsedOperation:
         """The operation of a request, `known` if it is prepared. `streams`: it may be a subscription.
 
         Raises RequestRefused, OutOfTime.
@@ -80,7 +80,7 @@ class Preparation:
             raise RequestRefused(made, QueryOutcome.REFUSED, code)
         return cast("BoundedExecutor", made)
 
-    def _prepare(self, request: GraphQLRequest, *, streams: bool) -> Operation:
+    def _prepare(self, request: GraphQLRequest, *, streams: bool) -> ParsedOperation:
         document = self.documents.get(request.query)
         found = document.operation(request.operation)
         if found is None:
@@ -88,7 +88,7 @@ class Preparation:
             raise LookupError(f"the document has no operation {request.operation!r}")  # the engine finds none either
         return self._bound(found, request, streams=streams)
 
-    def _bound(self, found: Operation, request: GraphQLRequest, *, streams: bool) -> Operation:
+    def _bound(self, found: ParsedOperation, request: GraphQLRequest, *, streams: bool) -> ParsedOperation:
         """An operation with the values of its variables, and its cost but for rows of tables. Raises RequestRefused."""
         kind = found.node.operation
         if kind is OperationType.SUBSCRIPTION and not streams:
@@ -103,7 +103,7 @@ class Preparation:
         walk = self._walk(bound, {})
         return attrs.evolve(bound, cost=walk.cost(bound.node), scans=walk.scanned)
 
-    def _walk(self, operation: Operation, rows: Mapping[str, int]) -> CostWalk:
+    def _walk(self, operation: ParsedOperation, rows: Mapping[str, int]) -> CostWalk:
         values = None if operation.executor is None else operation.executor.variable_values
         function, most = self.function, self.limits.cost
         return CostWalk(function.schema, operation.document, values, scans=function.scans, rows=rows, most=most)

@@ -31,7 +31,7 @@ class TooMuch(Exception):
 def measure(document: DocumentNode, limits: QueryLimits) -> None:
     """Raises TooMuch where the document passes a limit. Takes time proportional to `limits.fields` at most."""
     fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
-    walk = _Walk(fragments, limits)
+    walk = _SelectionWalk(fragments, limits)
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode | FragmentDefinitionNode):
             walk.count_directives(node)
@@ -43,7 +43,7 @@ def measure(document: DocumentNode, limits: QueryLimits) -> None:
             walk.enter(node.selection_set, 1, max(limits.depth, INTROSPECTION_DEPTH))
 
 
-class _Walk:
+class _SelectionWalk:
     """Goes through the selections of a document and counts."""
 
     def __init__(self, fragments: dict[str, FragmentDefinitionNode], limits: QueryLimits) -> None:

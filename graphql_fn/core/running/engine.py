@@ -13,7 +13,7 @@ from graphql.pyutils import Path
 from graphql_fn.core.limits import META
 from graphql_fn.core.running.nested import NestedPlan
 from graphql_fn.core.running.planning import field_plan
-from graphql_fn.core.running.turns import OutOfTime, Turns
+from graphql_fn.core.running.turns import RequestTimeUp, Turns
 
 _FEW = 25
 """Items of a list that are resolved without a look at the time between them."""
@@ -29,7 +29,7 @@ class BoundedExecutor(ExecutorThrowingOnIncremental):
     ) -> Any:
         """Resolve a field: `__schema` and `__type` by a plan, which is all work without waits. Raises OutOfTime."""
         if time.monotonic() > self.turns.deadline:
-            raise OutOfTime
+            raise RequestTimeUp
         if path.prev is None and field_details_list[0].node.name.value in META:
             plan = field_plan(self, parent_type, str(path.key), field_details_list)
             if plan is not None:

@@ -17,7 +17,7 @@ PIECE = 0.001
 _Line = deque["asyncio.Future[None]"]
 
 
-class OutOfTime(BaseException):
+class RequestTimeUp(BaseException):
     """The time of a request is over. It is no Exception, which the engine would make an error of one field."""
 
 
@@ -42,7 +42,7 @@ class Turns:
     async def rest(self) -> None:
         """Let other requests have their turn, and begin a piece of work after that. Raises OutOfTime."""
         if time.monotonic() > self.deadline:
-            raise OutOfTime
+            raise RequestTimeUp
         self.resting += 1
         try:
             await _turn()
@@ -59,7 +59,7 @@ class Turns:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise OutOfTime from error
+            raise RequestTimeUp from error
         finally:
             del running  # its error refers to this frame: only the collector of cycles could free them
 

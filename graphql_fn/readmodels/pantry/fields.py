@@ -14,7 +14,7 @@ from graphql_fn.core.errors import PublicError
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute
-from graphql_fn.readmodels.connections import Connection, connection, of_list
+from graphql_fn.readmodels.connections import PageConnection, connection, of_list
 from graphql_fn.readmodels.nodes import node_id, projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
 from graphql_fn.readmodels.pantry.quantities import converted_by, exact, exact_of, number_of
@@ -86,7 +86,7 @@ async def _products(
     order_by: Mapping[str, Any] | None = None,
     as_of: datetime | None = None,
     **given: Any,
-) -> Connection[ProductView]:
+) -> PageConnection[ProductView]:
     wanted = {**_given(given, "category", "active", "low_stock", "search"), **(filter or {})}
     if "low" in wanted:
         wanted["low_stock"] = wanted.pop("low")
@@ -109,7 +109,7 @@ async def _category(_: Any, info: Info, id: str) -> CategoryView | None:  # noqa
     return found
 
 
-async def _categories(_: Any, info: Info, **page: Any) -> Connection[CategoryView]:
+async def _categories(_: Any, info: Info, **page: Any) -> PageConnection[CategoryView]:
     part, queries = CATEGORY_ORDER.part(**page), await info.context.queries()
     return connection(await queries.categories(part), part, CATEGORY_ORDER, queries.count_categories)
 
@@ -125,7 +125,7 @@ async def _movements(
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
     order_by: Mapping[str, Any] | None = None,
     **given: Any,
-) -> Connection[MovementView]:
+) -> PageConnection[MovementView]:
     wanted = {**_given(given, "ean13", "type", "from", "to"), **(filter or {})}
     if (kind := wanted.pop("kind", None)) is not None:
         wanted["type"] = kind.lower()
@@ -162,13 +162,13 @@ async def _category_of(product: ProductView, info: Info) -> CategoryView | None:
     return None if product.category_id is None else await info.context.load(PantryGraph.categories_by_id, product.category_id)
 
 
-async def _movements_of(product: ProductView, info: Info, **page: Any) -> Connection[MovementView]:
+async def _movements_of(product: ProductView, info: Info, **page: Any) -> PageConnection[MovementView]:
     context, part = info.context, MOVEMENT_ORDER.part(**page)
     found = await context.load(PantryGraph.movements_of, product.ean13, part)
     return connection(found, part, MOVEMENT_ORDER, lambda: context.count(PantryGraph.count_movements_of, product.ean13))
 
 
-async def _products_of(category: CategoryView, info: Info, **page: Any) -> Connection[ProductView]:
+async def _products_of(category: CategoryView, info: Info, **page: Any) -> PageConnection[ProductView]:
     context, order = info.context, PRODUCT_ORDERS["NAME"]
     part = order.part(**page)
     found = await context.load(PantryGraph.products_of, category.id, part)

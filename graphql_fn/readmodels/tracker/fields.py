@@ -16,7 +16,7 @@ from graphql_fn.core.errors import PublicError
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute
-from graphql_fn.readmodels.connections import Connection, connection, of_list
+from graphql_fn.readmodels.connections import PageConnection, connection, of_list
 from graphql_fn.readmodels.nodes import node_id
 from graphql_fn.readmodels.tracker.queries import QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
 from projections.model import timestamp_text
@@ -36,7 +36,7 @@ def _projects_of(repo: RepoView, _info: Info, **page: Any) -> Any:
     return of_list([ProjectOf(repo, project) for project in repo.projects], **page)
 
 
-async def _tasks_of(repo: RepoView, info: Info, **page: Any) -> Connection[TaskView]:
+async def _tasks_of(repo: RepoView, info: Info, **page: Any) -> PageConnection[TaskView]:
     context, order = info.context, TASK_ORDERS["CREATED_AT"]
     part = order.part(**page)
     found = await context.load(TrackerGraph.tasks_of, repo.id, part)

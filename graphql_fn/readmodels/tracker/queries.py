@@ -19,7 +19,7 @@ from graphql_fn.core.errors import Code, PublicError
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver
-from graphql_fn.readmodels.connections import Connection, connection
+from graphql_fn.readmodels.connections import PageConnection, connection
 from graphql_fn.readmodels.nodes import projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
 from graphql_fn.readmodels.tracker.differences import diff
@@ -109,7 +109,7 @@ async def _repos(
     order_by: Mapping[str, Any] | None = None,
     status: str | None = None,
     **page: Any,
-) -> Connection[RepoView]:
+) -> PageConnection[RepoView]:
     order, queries = chosen(REPO_ORDERS, order_by), await info.context.queries()
     wanted, part = _status(filter) or status, order.part(**page)
     found = await queries.repos(part, order.columns, status=wanted)
@@ -138,7 +138,7 @@ async def _tasks(
     repo: str | None = None,
     project: str | None = None,
     **page: Any,
-) -> Connection[TaskView]:
+) -> PageConnection[TaskView]:
     given = filter or {}
     conditions = {
         "status": _status(given) or status,
@@ -157,13 +157,13 @@ async def _analysis(_: Any, info: Info, task: str) -> AnalysisView | None:
     return found
 
 
-async def _analyses(_: Any, info: Info, repo: str | None = None, **page: Any) -> Connection[AnalysisView]:
+async def _analyses(_: Any, info: Info, repo: str | None = None, **page: Any) -> PageConnection[AnalysisView]:
     queries, part = await info.context.queries(), LATEST_ORDER.part(**page)
     found = await queries.latest_analyses(part, repo=repo)
     return connection(found, part, LATEST_ORDER, lambda: queries.count_latest_analyses(repo=repo))
 
 
-async def history(_: Any, info: Info, id: str, **page: Any) -> Connection[AnalysisView]:  # noqa: A002 - the schema's
+async def history(_: Any, info: Info, id: str, **page: Any) -> PageConnection[AnalysisView]:  # noqa: A002 - the schema's
     context, part = info.context, HISTORY_ORDER.part(**page)
     if (task := split_id(id)) is not None:  # clients of the first version have the id of an analysis
         one = await context.load(TrackerGraph.analyses_of_tasks, task[0])

@@ -19,7 +19,7 @@ from terminalkit.runtime.invocation import Invocation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pantry.takeover.plan import Plan, Problem, ProductPlan
+    from pantry.takeover.plan import Problem, ProductPlan, TakeOverPlan
 
 _STOCKS = ("stored", "movements")
 
@@ -80,7 +80,7 @@ async def takeover(invocation: Invocation, *, sources: Sources, source: str, zon
     return ExitCode.PARTIAL if any(problem.left_out for problem in problems) else ExitCode.OK
 
 
-def _document(plan: Plan, problems: Sequence[Problem], *, written: bool) -> dict[str, Any]:
+def _document(plan: TakeOverPlan, problems: Sequence[Problem], *, written: bool) -> dict[str, Any]:
     return {
         "written": written,
         "categories": len(plan.categories),
@@ -100,11 +100,11 @@ def _document(plan: Plan, problems: Sequence[Problem], *, written: bool) -> dict
     }
 
 
-def _differing(plan: Plan) -> list[ProductPlan]:
+def _differing(plan: TakeOverPlan) -> list[ProductPlan]:
     return [planned for planned in plan.products if planned.differs or planned.opening or planned.correction]
 
 
-def _show(output: Output, plan: Plan, problems: Sequence[Problem], *, written: bool) -> None:
+def _show(output: Output, plan: TakeOverPlan, problems: Sequence[Problem], *, written: bool) -> None:
     differing = _differing(plan)
     if differing:
         columns = [

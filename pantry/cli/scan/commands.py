@@ -14,7 +14,7 @@ import attrs
 import click
 
 from pantry.cli.movements.quantities import QUANTITY, product_of, shown
-from pantry.cli.scan.scanner import Code, Direction, Quantity, Undo, understood
+from pantry.cli.scan.scanner import Direction, Quantity, ScannedCode, Undo, understood
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Movement, Product
 from terminalkit.client.errors import ClientError, Conflicting, TimedOut, Unavailable
@@ -83,10 +83,10 @@ class Scanner:
 
     async def _do(self, line: str) -> None:
         match understood(line):
-            case Code(digits=digits, lookup=True):
+            case ScannedCode(digits=digits, lookup=True):
                 named = await self.session.client.barcode(digits)
                 self._say("look", await self.session.client.product(named.product_ean13))
-            case Code(digits=digits):
+            case ScannedCode(digits=digits):
                 named = await self.session.client.barcode(digits)
                 quantity = product_of(self.quantity, named.factor)
                 self.booked.append(await self.session.client.move(named.product_ean13, self.direction.value, quantity))

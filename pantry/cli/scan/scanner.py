@@ -23,7 +23,7 @@ class Direction(Enum):
 
 
 @attrs.frozen
-class Code:
+class ScannedCode:
     """A code of a product, of 8, 12, 13 or 14 digits; `lookup`: it is only to be looked up."""
 
     digits: str
@@ -42,7 +42,7 @@ class Undo:
     """The last booking is to be undone."""
 
 
-Line = Code | Quantity | Direction | Undo
+Line = ScannedCode | Quantity | Direction | Undo
 
 
 def understood(line: str) -> Line | None:
@@ -57,7 +57,7 @@ def understood(line: str) -> Line | None:
     if lookup or _is_code(word):
         if (wrong := gtin.problem(word)) is not None:
             raise ValueError(wrong)
-        return Code(word, lookup)
+        return ScannedCode(word, lookup)
     match word.lower():
         case "u" | "undo":
             return Undo()

@@ -24,7 +24,7 @@ INSERT INTO {LEASE} VALUES (1, 1, ?) ON CONFLICT (one) DO UPDATE SET token = tok
 _LOOK = f"SELECT token, pid FROM {LEASE}"  # noqa: S608 - a constant
 
 
-class Fence:
+class WriteFence:
     """The fencing token of a writer, and the checkpoints as its last batch left them.
 
     SQLite's `data_version` changes if another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). While
@@ -39,7 +39,7 @@ class Fence:
         self._checkpoints: Mapping[str, Checkpoint] = {}
 
     @classmethod
-    def take(cls, connection: sqlite3.Connection) -> Fence:
+    def take(cls, connection: sqlite3.Connection) -> WriteFence:
         """Become the newest writer, within a transaction."""
         connection.execute(_MAKE)
         (token,) = connection.execute(_TAKE, (os.getpid(),)).fetchone()

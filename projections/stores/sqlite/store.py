@@ -20,7 +20,7 @@ from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.sqlite import files, indexes, migrating, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
-from projections.stores.sqlite.fence import Fence
+from projections.stores.sqlite.fence import WriteFence
 from projections.stores.sqlite.files import Files
 from projections.stores.sqlite.lock import BEAT_EVERY, DatabaseLock
 from projections.stores.sqlite.reader import SQLiteReader
@@ -58,7 +58,7 @@ class SQLiteStore(SQLiteReader):
         self._writer: sqlite3.Connection | None = None
         self._copier: LogCopier | None = None
         self._opened_whole = False
-        self._fence = Fence(0)
+        self._fence = WriteFence(0)
         self._beating: asyncio.Task[None] | None = None
         self.set_aside_as: Path | None = None
         """The new place of a damaged database that was here before."""
@@ -231,7 +231,7 @@ class SQLiteStore(SQLiteReader):
                 before = writing.read_checkpoints(self._opened_writer())
                 check_as_far(projections, before, writing.read_checkpoints(writer))
                 with transaction(writer):
-                    fence = Fence.take(writer)
+                    fence = WriteFence.take(writer)
                     writing.keep_checkpoints(writer, projections, before.values())
                     writing.write_scrubs(writer, writing.read_scrubs(self._opened_writer()))
                 reader = self._connect(file)
@@ -276,7 +276,7 @@ class SQLiteStore(SQLiteReader):
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
-            self._fence = Fence.take(writer)
+            self._fence = WriteFence.take(writer)
         self._opened_whole = True
 
     def _copy_rest(self) -> None:

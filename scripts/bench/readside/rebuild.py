@@ -37,7 +37,7 @@ from gctd.domain import worker
 from gctd.readmodel import MODEL
 from projections.errors import ProjectionError
 from projections.rebuild.copies import Copies, CopyPart
-from projections.rebuild.operations import AdminCommand, Operation
+from projections.rebuild.operations import AdminCommand, OrderKind
 from projections.store import Store
 from projections.stores.databases import copies_at
 from projections.stores.postgres.server import PostgresServer
@@ -121,7 +121,7 @@ async def estimate(copies: Copies, total: int, environment: dict[str, str]) -> N
     print(f"after a tenth {told:.1f} s were left to half of it, and it took {took:.1f} s ({told / took - 1:+.0%}); killed there")
 
 
-async def timed(side: ReadSide, work: Operation) -> float:
+async def timed(side: ReadSide, work: OrderKind) -> float:
     """Have the read side switch or roll back; seconds."""
     started = time.perf_counter()
     await side.maintenance.do(AdminCommand(work=work, database=""))
@@ -144,7 +144,7 @@ async def measure(url: str, log: JetStreamLog, database: str, rate: float) -> No
             process = await rebuild("resume", environment)
             assert await process.wait() == 0
             print(f"gone on with from sequence {half:,}, and verified")
-            for work in (Operation.SWITCH, Operation.ROLLBACK):
+            for work in (OrderKind.SWITCH, OrderKind.ROLLBACK):
                 print(
                     f"{work.value}: {await timed(side, work):.2f} s with the missing events; see `milliseconds` above for itself"
                 )

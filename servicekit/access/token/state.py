@@ -17,7 +17,7 @@ from servicekit.access.token.events import (
     TokenUsed,
 )
 
-T = TypeVar("T", bound="Session | Pairing")
+T = TypeVar("T", bound="Session | PairingCode")
 
 SHARED = "auth_token"
 """The id of the aggregate with the sessions that were opened with the token of the setting `auth_token`."""
@@ -40,7 +40,7 @@ class Session:
 
 
 @attrs.frozen(kw_only=True)
-class Pairing:
+class PairingCode:
     """A pairing code that no device has used."""
 
     id: str
@@ -63,7 +63,7 @@ class Token:
     used_at: datetime | None = None
     revoked_at: datetime | None = None
     sessions: tuple[Session, ...] = ()
-    pairings: tuple[Pairing, ...] = ()
+    pairings: tuple[PairingCode, ...] = ()
 
     def is_valid(self, now: datetime) -> bool:
         """Return whether the token is neither revoked nor expired."""
@@ -73,7 +73,7 @@ class Token:
         """Return an open session."""
         return _found(self.sessions, id_, now)
 
-    def pairing(self, id_: str, now: datetime) -> Pairing | None:
+    def pairing(self, id_: str, now: datetime) -> PairingCode | None:
         """Return a pairing code that can be used."""
         return _found(self.pairings, id_, now)
 
@@ -117,8 +117,8 @@ def _session(event: SessionOpened) -> Session:
     )
 
 
-def _pairing(event: PairingOffered) -> Pairing:
-    return Pairing(id=event.pairing, digest=event.digest, name=event.name, scope=event.scope, expires_at=event.expires_at)
+def _pairing(event: PairingOffered) -> PairingCode:
+    return PairingCode(id=event.pairing, digest=event.digest, name=event.name, scope=event.scope, expires_at=event.expires_at)
 
 
 def _found(some: tuple[T, ...], id_: str, now: datetime) -> T | None:

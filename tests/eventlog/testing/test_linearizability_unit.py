@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.testing.linearizability import UNANSWERED, Operation, SequentialModel, broken, judge
+from eventlog.testing.linearizability import UNANSWERED, RecordedOperation, SequentialModel, broken, judge
 
 
 def after(stock: int, call: tuple[str, int], answer: Any) -> Iterable[int]:
@@ -30,11 +30,11 @@ STOCK: SequentialModel[int] = SequentialModel(0, after)
 calls = st.tuples(st.sampled_from(["put", "take", "read"]), st.integers(1, 3))
 
 
-def did(client: str, call: tuple[str, int], answer: Any, called: float, answered: float) -> Operation:
-    return Operation(client=client, aggregate="flour", call=call, answer=answer, called=called, answered=answered)
+def did(client: str, call: tuple[str, int], answer: Any, called: float, answered: float) -> RecordedOperation:
+    return RecordedOperation(client=client, aggregate="flour", call=call, answer=answer, called=called, answered=answered)
 
 
-def recorded(calls_: Sequence[tuple[str, int]], seed: int, *, unknown: float = 0.0) -> list[Operation]:
+def recorded(calls_: Sequence[tuple[str, int]], seed: int, *, unknown: float = 0.0) -> list[RecordedOperation]:
     """A history of a stock that does one thing at a time, at the moments 1, 2, …; the intervals around them overlap."""
     chance, stock, history = random.Random(seed), 0, []
     for moment, call in enumerate(calls_, start=1):
@@ -51,7 +51,7 @@ def recorded(calls_: Sequence[tuple[str, int]], seed: int, *, unknown: float = 0
     return history
 
 
-def linearizable(history: Iterable[Operation]) -> bool:
+def linearizable(history: Iterable[RecordedOperation]) -> bool:
     return not broken(judge(history, STOCK))
 
 
@@ -89,7 +89,7 @@ def test_it_judges_small_histories_as_trying_all_orders_does(
     assert linearizable(history) == _some_order(history, 0)
 
 
-def _some_order(left: Sequence[Operation], stock: int) -> bool:
+def _some_order(left: Sequence[RecordedOperation], stock: int) -> bool:
     known = [one for one in left if one.known]
     if not known:
         return True

@@ -23,7 +23,7 @@ from gctd.domain.task.commands import QueueTask
 from gctd.domain.task.events import TaskCompleted, TaskQueued
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
-from gctd.worker.attempts.attempt_log import AttemptLogs
+from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.work import Discovered, Equipment, OnStage
 
@@ -111,7 +111,7 @@ async def slow() -> Slow:
 
 
 def handlers(slow: Slow) -> Handlers:
-    logs = AttemptLogs(transcripts=cast("Any", None), blobs=MemoryBlobs())
+    logs = LogTargets(transcripts=cast("Any", None), blobs=MemoryBlobs())
     return Handlers(worker="w", session="s", log=slow.log, commands=slow.commands, work=AtOnce(), logs=logs, retry_delay=10)
 
 

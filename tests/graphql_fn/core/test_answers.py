@@ -13,7 +13,7 @@ from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.request import GraphQLRequest
-from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.result import OperationResult, QueryOutcome
 from graphql_fn.core.subscribing import SubscriptionEvent
 from tests.graphql_fn.core.troubles import SDL, Root, ask, messages, trouble
 
@@ -109,7 +109,7 @@ def ticking() -> tuple[Evaluator, Ticking]:
 async def test_each_event_of_a_subscription_is_a_result_of_its_own(logs: list[Any]) -> None:
     evaluator, root = ticking()
     found = await evaluator.subscribe(GraphQLRequest("subscription S { ticks }"))
-    assert not isinstance(found, Result)
+    assert not isinstance(found, OperationResult)
     updates = [(update.id, update.result and update.result.document) async for update in found]
     assert updates[:2] == [("1", None), ("2", {"data": {"ticks": 7}})]
     assert updates[2][0] == "3"
@@ -121,7 +121,7 @@ async def test_each_event_of_a_subscription_is_a_result_of_its_own(logs: list[An
 async def test_a_subscription_that_is_given_up_closes_its_source() -> None:
     evaluator, root = ticking()
     found = await evaluator.subscribe(GraphQLRequest("subscription { ticks }"))
-    assert not isinstance(found, Result)
+    assert not isinstance(found, OperationResult)
     assert (await anext(found)).id == "1"
     await found.aclose()
     assert root.closed
@@ -132,5 +132,5 @@ async def test_a_subscription_that_is_given_up_closes_its_source() -> None:
 )
 async def test_what_is_no_subscription_that_can_be_run_has_one_result(query: str) -> None:
     found = await ticking()[0].subscribe(GraphQLRequest(query))
-    assert isinstance(found, Result)
+    assert isinstance(found, OperationResult)
     assert found.outcome is (QueryOutcome.EXECUTED if query == "{ hello }" else QueryOutcome.REFUSED)

@@ -16,16 +16,16 @@ from graphql_fn.core.hello import HELLO
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.preparing.cost import SCHEMA_OBJECT
 from graphql_fn.core.preparing.tokens import exceeds
-from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.result import OperationResult, QueryOutcome
 from graphql_fn.readmodels.pantry.function import SCHEMA as PANTRY
 from tests.graphql_fn.core.troubles import ask, messages, trouble
 from tests.support.pace import within
 
 
-async def timed(query: str, evaluator: Evaluator) -> tuple[Result, float]:
+async def timed(query: str, evaluator: Evaluator) -> tuple[OperationResult, float]:
     """A result, and the least processor time of three tries, in seconds: of all threads, since one prepares the query."""
 
-    async def once() -> tuple[Result, float]:
+    async def once() -> tuple[OperationResult, float]:
         started = time.process_time()
         return await ask(query, evaluator=evaluator), time.process_time() - started
 

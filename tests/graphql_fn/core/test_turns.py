@@ -26,7 +26,7 @@ from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.preparing.preparation import FEW
 from graphql_fn.core.request import GraphQLRequest
-from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.result import OperationResult, QueryOutcome
 from graphql_fn.core.running import turns
 from graphql_fn.readmodels.pantry.function import SCHEMA as PANTRY
 
@@ -217,7 +217,7 @@ async def test_a_turn_has_one_piece_of_work_however_many_requests_have_some(quer
         before = resolved
         await asyncio.sleep(0)
         most = max(most, resolved - before)
-    results: list[Result] = [task.result() for task in asked]
+    results: list[OperationResult] = [task.result() for task in asked]
     assert all(result.document == first.document for result in results)
     assert 1 <= most <= 2
 

@@ -15,7 +15,7 @@ from graphql_fn.core.hello import SCHEMA
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.preparing.documents import Documents
 from graphql_fn.core.request import GraphQLRequest
-from graphql_fn.core.result import Result
+from graphql_fn.core.result import OperationResult
 
 SDL = """
 type Query {
@@ -86,11 +86,11 @@ def trouble(**options: Any) -> Evaluator:
     return Evaluator(function, **options)
 
 
-async def ask(query: str, *, evaluator: Evaluator | None = None, **more: Any) -> Result:
+async def ask(query: str, *, evaluator: Evaluator | None = None, **more: Any) -> OperationResult:
     return await (evaluator or trouble()).evaluate(GraphQLRequest(query, **more))
 
 
-def messages(result: Result) -> list[str]:
+def messages(result: OperationResult) -> list[str]:
     return [error["message"] for error in result.document["errors"]]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
-from eventlog.testing.linearizability import UNANSWERED, Operation, SequentialModel, broken, judge
+from eventlog.testing.linearizability import UNANSWERED, RecordedOperation, SequentialModel, broken, judge
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
 
 pytestmark = pytest.mark.fault
@@ -52,7 +52,7 @@ class Recorder:
     """Clients of several servers, and the history of their requests and answers."""
 
     system: PantrySystem
-    history: list[Operation] = attrs.field(factory=list)
+    history: list[RecordedOperation] = attrs.field(factory=list)
     seen: int = 0
     """The highest `Event-Sequence` that any client was shown: readers ask for at least that."""
     ending: bool = False
@@ -106,7 +106,7 @@ class Recorder:
             self._note(name, product, quantity, UNANSWERED, first)
 
     def _note(self, client: str, product: str, call: int, answer: Any, called: float) -> None:
-        operation = Operation(
+        operation = RecordedOperation(
             client=client, aggregate=product, call=call, answer=answer, called=called, answered=time.monotonic()
         )
         self.history.append(operation)
@@ -141,7 +141,7 @@ async def test_what_servers_answer_while_everything_is_killed_is_linearizable(tm
     assert broken(judge(_with_an_impossible_read(recorder.history), PRODUCT)), "the checker has to notice it"
 
 
-def _with_an_impossible_read(history: list[Operation]) -> list[Operation]:
+def _with_an_impossible_read(history: list[RecordedOperation]) -> list[RecordedOperation]:
     """The same, and in the end a client that reads a stock that no order of the movements gives."""
     end = max(one.answered for one in history if one.known)
     read = next(one for one in history if one.known and one.answer[0] == "stock")

@@ -14,15 +14,15 @@ from pantry.domain.ledger import PRODUCT, CreateProduct, ProductCommand, SetActi
 from pantry.domain.product import Details, Product
 from pantry.domain.registry import REGISTRY
 from pantry.takeover.carrying import carry_out, ledger_state
-from pantry.takeover.plan import Plan, plan_of
-from pantry.takeover.source import MovementRow, ProductRow, SourceRows
+from pantry.takeover.plan import TakeOverPlan, plan_of
+from pantry.takeover.source import FormerMovement, FormerProduct, SourceRows
 
 EAN = "4006381333931"
 AT = datetime(2026, 1, 10, 9, 30, tzinfo=UTC)
 ROWS = SourceRows(
     categories=(),
     products=[
-        ProductRow(
+        FormerProduct(
             ean13=EAN,
             name="Flour",
             description="",
@@ -36,7 +36,7 @@ ROWS = SourceRows(
         )
     ],
     movements=[
-        MovementRow(
+        FormerMovement(
             id="0b0f9c1e-2d51-4f0e-8a39-0c3a2f4d5e6f",
             product_ean13=EAN,
             type="in",
@@ -50,16 +50,16 @@ ROWS = SourceRows(
 )
 
 
-async def planned(log: MemoryLog) -> Plan:
+async def planned(log: MemoryLog) -> TakeOverPlan:
     return plan_of(ROWS, await ledger_state(log, ROWS), AT)
 
 
-def commands_of(plan: Plan) -> Sequence[ProductCommand]:
+def commands_of(plan: TakeOverPlan) -> Sequence[ProductCommand]:
     [product] = plan.products
     return product.commands
 
 
-async def run(log: MemoryLog, plan: Plan, *, only: int | None = None) -> None:
+async def run(log: MemoryLog, plan: TakeOverPlan, *, only: int | None = None) -> None:
     """Carry a plan out, or only its first commands."""
     some = attrs.evolve(plan, products=[attrs.evolve(one, commands=one.commands[:only]) for one in plan.products])
     assert [refused async for _, refused in carry_out(some, Commands(log))] == [[]]

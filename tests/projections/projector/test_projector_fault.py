@@ -18,7 +18,7 @@ from eventlog.jetstream.log import JetStreamLog
 from projections.errors import ProjectionError, ProjectorStopped
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from projections.stores.databases import reader_at, store_at
 from projections.stores.sqlite import SQLiteStore
 from tests.support.log.nats import plain_client
@@ -114,11 +114,11 @@ async def test_a_broker_that_is_away_is_said_and_waited_for(nats_server: Embedde
         async with running(projector):
             await projector.wait_for(1, 60)
             await nats_server.kill()
-            await wait_until(lambda: projector.status().state is State.WAITING, timeout=60)
+            await wait_until(lambda: projector.status().state is ProjectorState.WAITING, timeout=60)
             assert projector.status().lag_events is None
             assert projector.status().error
             await nats_server.start()
-            await wait_until(lambda: projector.status().state is State.LIVE, timeout=60)
+            await wait_until(lambda: projector.status().state is ProjectorState.LIVE, timeout=60)
             await book.append("a", Booked(1))
             await projector.wait_for(2, 60)
         await assert_equals_a_fold(log, store)
@@ -140,7 +140,7 @@ async def test_a_stream_that_is_wiped_under_a_running_projector_stops_it(nats_se
                 with pytest.raises(ProjectorStopped, match="recreated"):
                     await asyncio.wait_for(asyncio.shield(task), 60)
         assert isinstance(getattr(task.exception(), "__cause__", None), IncarnationChanged)
-        assert projector.status().state is State.STOPPED
+        assert projector.status().state is ProjectorState.STOPPED
         assert await store.fetch("SELECT * FROM accounts ORDER BY id") == rows
         with pytest.raises(ProjectorStopped, match="recreated"):
             await Projector(log, store, MODEL).run()

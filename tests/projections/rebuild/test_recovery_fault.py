@@ -15,7 +15,7 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from projections.rebuild.recovery import damaged, open_sound
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
@@ -169,7 +169,9 @@ async def test_a_new_database_is_made_as_soon_as_it_can_be(
             with pytest.raises(StoreDamaged):
                 await store.fetch_in_thread("SELECT sum(length(owner)), sum(length(tags)) FROM accounts, entries")
             await wait_until(lambda: not refusals, timeout=20)
-            await wait_until(lambda: side.projector.position == 30 and side.projector.status().state is State.LIVE, timeout=20)
+            await wait_until(
+                lambda: side.projector.position == 30 and side.projector.status().state is ProjectorState.LIVE, timeout=20
+            )
             async with replayed_copy(log, MODEL, until=30) as fresh:
                 assert await compare(store, fresh, MODEL) is None
 

@@ -23,7 +23,7 @@ from gctd.settings import Settings
 
 
 @attrs.frozen(kw_only=True)
-class Comparison:
+class CheckInputs:
     """The things to compare: a `base` of the clone, or a `baseline` file, or none; a `profile` in place of a test run."""
 
     base: str | None
@@ -37,7 +37,7 @@ async def check_tree(
     config: ProjectConfig,
     limits: Mapping[str, Any],
     *,
-    compare: Comparison,
+    compare: CheckInputs,
     only: Sequence[str],
     on_log: Callable[[str], None],
     on_step: Callable[[str], None],
@@ -91,7 +91,7 @@ class _Base:
     def __init__(
         self,
         copy: WorkingCopy,
-        compare: Comparison,
+        compare: CheckInputs,
         older: Mapping[str, MeasuredProject],
         measuring: Measuring,
         folder: Path,

@@ -14,10 +14,10 @@ from gctd.cli.builds.checking.measure import MeasuredProject
 from gctd.cli.builds.checking.working_copy import NotAWorkingCopy
 from gctd.control.comparing.baselines import different
 from gctd.control.comparing.judging import facts_of
-from gctd.control.comparing.pairs import Pair
+from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, compare
-from gctd.engines.changes.gate import Verdict, judge
+from gctd.engines.changes.gate import GateVerdict, judge
 from gctd.exports.markdown import Comment, says
 from gctd.exports.sarif import sarif
 
@@ -33,7 +33,7 @@ class ProjectJudgement:
     before: MeasuredProject | None
     base: str
     changes: Comparison | None
-    verdict: Verdict
+    verdict: GateVerdict
     result: Result
     reason: str = ""
 
@@ -94,7 +94,7 @@ def judged(
     changes = None
     if before is not None:
         changes = compare(before.report.entries, after.report.entries, threshold=rules.threshold)
-    pair = Pair(after.analysis, after.report, None if before is None else before.analysis, changes)
+    pair = AnalysisPair(after.analysis, after.report, None if before is None else before.analysis, changes)
     verdict = judge(rules, facts_of(pair, rules, after.coverage))
     result, reason = verdict.result, ""
     if rules.compares and before is None:

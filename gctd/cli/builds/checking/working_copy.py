@@ -24,7 +24,7 @@ class NotAWorkingCopy(GctdError):
 
 
 @attrs.frozen(kw_only=True)
-class Base:
+class BaseCommit:
     """The commit to compare with, and the way in which it was chosen."""
 
     commit: str
@@ -56,7 +56,7 @@ class WorkingCopy:
         origin = _git(root, "config", "--get", "remote.origin.url")
         return cls(root=root, commit=commit, changed=changed, url=_without_user(origin) if origin else root.as_uri())
 
-    def base(self, name: str) -> Base:
+    def base(self, name: str) -> BaseCommit:
         """Return the base that a name means, by the rules of the gate.
 
         For a branch it is the commit at which this one left the branch, for any other name its commit. A commit is never
@@ -71,8 +71,8 @@ class WorkingCopy:
                 raise NotAWorkingCopy(
                     f"{self.commit[:12]} has no parent in this clone: fetch more of the history, or use --absolute"
                 )
-            return Base(commit=parent, kind=Kind.PARENT)
-        return Base(commit=found, kind=kind)
+            return BaseCommit(commit=parent, kind=Kind.PARENT)
+        return BaseCommit(commit=found, kind=kind)
 
     def _named(self, name: str) -> tuple[str, Kind]:
         for ref in (f"refs/heads/{name}", f"refs/remotes/{name}", f"refs/remotes/origin/{name}"):

@@ -8,7 +8,7 @@ import attrs
 
 from gctd.scan.git.messages import redact
 from gctd.scan.go.coverage_run.plan import Plan
-from gctd.scan.go.coverage_run.steps import Step
+from gctd.scan.go.coverage_run.steps import GoStep
 from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.output import Lines, OnLog
 from gctd.scan.isolation.process import MIB, Finished, run
@@ -28,7 +28,7 @@ class GoCommands:
         self,
         arguments: Sequence[str],
         seconds: float,
-        step: Step,
+        step: GoStep,
         *,
         on_stdout: Callable[[bytes], None],
         logged: bool = True,

@@ -57,10 +57,10 @@ async def run_tests(
     the run continues without it. A little of `plan.timeout` is left for the engine. Raises NeedsNewerGo. Raises GoError if no
     package could be tested.
     """
-    return await _Running(toolchain, plan, on_stage, on_log, on_progress).run()
+    return await _TestRun(toolchain, plan, on_stage, on_log, on_progress).run()
 
 
-class _Running:
+class _TestRun:
     def __init__(self, toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog, on_progress: OnProgress) -> None:
         self._on_progress = on_progress
         self._toolchain = toolchain

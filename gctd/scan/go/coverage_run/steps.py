@@ -21,7 +21,7 @@ _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
 @attrs.frozen(kw_only=True)
-class Step:
+class GoStep:
     """A run of go. `credentials`: its output may show credentials of the operator."""
 
     environment: Mapping[str, str] = attrs.field(repr=False)
@@ -57,7 +57,7 @@ class Rights:
         if not copied.ok:
             raise GoError(f"the checkout cannot be copied: cp {copied.how()}: {copied.output_tail.strip()[-300:]}")
 
-    def modules(self) -> Step:
+    def modules(self) -> GoStep:
         """Downloading: the network, the credentials, the module cache; clones of modules are thrown away with the job."""
         caches = self.plan.caches
         environment = self._environment("modules", caches.index, downloads=self.plan.downloads)
@@ -67,16 +67,16 @@ class Rights:
             writable_as={**self._tree, caches.version_control: self._clones},
             network=True,
         )
-        return Step(environment=environment, view=view, credentials=True)
+        return GoStep(environment=environment, view=view, credentials=True)
 
-    def build(self) -> Step:
+    def build(self) -> GoStep:
         """Compiling: the build cache and nothing else can be written."""
         caches = self.plan.caches
         environment = self._environment("build", caches.build)
         view = self._view(
             environment, readable=[caches.modules], readable_as=self._tree, writable=[self._own("build"), caches.build]
         )
-        return Step(environment=environment, view=view)
+        return GoStep(environment=environment, view=view)
 
     @property
     def profile(self) -> Path:
@@ -88,7 +88,7 @@ class Rights:
         """Flags of go test in the step of the tests: tests that run go have no index."""
         return [f"-exec=env {name}={value}" for name, value in _NO_INDEX.items()] if self.index else []
 
-    def test(self) -> Step:
+    def test(self) -> GoStep:
         """Testing: no cache and no file of another step can be written."""
         caches, sandbox = self.plan.caches, self.plan.sandbox
         network = self.plan.test_network or not sandbox.has_mounts
@@ -102,7 +102,7 @@ class Rights:
             writable_as=self._tree,
             network=network,
         )
-        return Step(environment=environment, view=view)
+        return GoStep(environment=environment, view=view)
 
     @property
     def _copy(self) -> Path:

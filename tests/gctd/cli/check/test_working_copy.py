@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gctd.cli.builds.checking.working_copy import Base, NotAWorkingCopy, WorkingCopy
+from gctd.cli.builds.checking.working_copy import BaseCommit, NotAWorkingCopy, WorkingCopy
 from gctd.control.comparing.baselines import Kind
 
 
@@ -36,9 +36,9 @@ def test_a_branch_means_the_commit_at_which_this_one_left_it(copy: Path) -> None
     found = WorkingCopy.at(copy)
     first = git(copy, "rev-parse", "v1")
     assert (found.changed, found.commit) == (False, git(copy, "rev-parse", "HEAD"))
-    assert found.base("main") == Base(commit=first, kind=Kind.MERGE_BASE)
-    assert found.base("v1") == Base(commit=first, kind=Kind.TAG)
-    assert found.base(first[:12]) == Base(commit=first, kind=Kind.COMMIT)
+    assert found.base("main") == BaseCommit(commit=first, kind=Kind.MERGE_BASE)
+    assert found.base("v1") == BaseCommit(commit=first, kind=Kind.TAG)
+    assert found.base(first[:12]) == BaseCommit(commit=first, kind=Kind.COMMIT)
     for wrong in ("nothing", "-h", "--all"):
         with pytest.raises(NotAWorkingCopy, match="is no branch, tag or commit of this clone"):
             found.base(wrong)
@@ -46,11 +46,11 @@ def test_a_branch_means_the_commit_at_which_this_one_left_it(copy: Path) -> None
 
 def test_a_commit_is_not_compared_with_itself_and_a_changed_tree_is_compared_with_its_commit(copy: Path, tmp_path: Path) -> None:
     found = WorkingCopy.at(copy)
-    assert found.base("HEAD") == Base(commit=git(copy, "rev-parse", "HEAD^"), kind=Kind.PARENT)
+    assert found.base("HEAD") == BaseCommit(commit=git(copy, "rev-parse", "HEAD^"), kind=Kind.PARENT)
     (copy / "new.txt").write_text("x")
     try:
         changed = WorkingCopy.at(copy)
-        assert changed.base("HEAD") == Base(commit=found.commit, kind=Kind.COMMIT)
+        assert changed.base("HEAD") == BaseCommit(commit=found.commit, kind=Kind.COMMIT)
         changed.put(git(copy, "rev-parse", "main"), tmp_path / "base")
         assert {file.name for file in (tmp_path / "base").glob("*.txt")} == {"one.txt", "two.txt"}
         assert git(copy, "status", "--porcelain") == "?? new.txt", "the tree of the user is untouched"

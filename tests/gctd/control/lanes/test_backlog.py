@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gctd.control.heartbeat import Heartbeat
 from gctd.control.jobs import JobKind, JobTicket
-from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, Way, key_of
+from gctd.control.lanes.backlog import Group, JobBacklog, Key, QueuedJob, Way, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only
 from gctd.domain.capabilities import Needs
 
@@ -19,7 +19,7 @@ def ticket(number: int, repo: str, *, fast: bool = False, needs: Needs = Needs()
     return JobTicket(JobKind.SCAN, f"task-{number}", str(number), b"", number, repo, fast, needs)
 
 
-def taken(backlog: Backlog, count: int) -> list[int]:
+def taken(backlog: JobBacklog, count: int) -> list[int]:
     """The numbers of the next jobs, each put into a queue before the next is asked for."""
     found = []
     for _ in range(count):
@@ -32,7 +32,7 @@ def taken(backlog: Backlog, count: int) -> list[int]:
 
 
 def test_a_repository_with_many_jobs_does_not_delay_another_one() -> None:
-    backlog = Backlog()
+    backlog = JobBacklog()
     for number in range(1, 1001):
         backlog.offer(ticket(number, "monorepo"))
     backlog.offer(ticket(1001, "small"))
@@ -42,7 +42,7 @@ def test_a_repository_with_many_jobs_does_not_delay_another_one() -> None:
 
 @for_all(repos=st.lists(st.sampled_from("abcd"), max_size=40), window=st.integers(1, 6))
 def test_no_repository_has_two_places_more_than_one_that_waits(repos: list[str], window: int) -> None:
-    backlog = Backlog()
+    backlog = JobBacklog()
     for number, repo in enumerate(repos, 1):
         backlog.offer(ticket(number, repo))
     numbers = taken(backlog, window)
@@ -58,7 +58,7 @@ def test_no_repository_has_two_places_more_than_one_that_waits(repos: list[str],
 @for_all(st.data())
 def test_the_next_job_is_the_first_of_all_by_places_and_age(data: st.DataObject) -> None:
     """Against a search in all groups, after each of many changes, on the ways that are open."""
-    backlog, tickets, places = Backlog(), dict[Key, JobTicket](), dict[Key, JobTicket]()
+    backlog, tickets, places = JobBacklog(), dict[Key, JobTicket](), dict[Key, JobTicket]()
 
     def expected(is_open: Callable[[Way], bool]) -> JobTicket | None:
         heads: dict[Group, JobTicket] = {}
@@ -93,7 +93,7 @@ def test_the_next_job_is_the_first_of_all_by_places_and_age(data: st.DataObject)
 
 
 def test_a_place_is_looked_for_once_for_each_way_and_not_for_each_repository() -> None:
-    backlog, asked = Backlog(), list[Way]()
+    backlog, asked = JobBacklog(), list[Way]()
     for number in range(1, 1001):
         backlog.offer(ticket(number, f"repo-{number}", fast=number % 2 == 0))
 
@@ -107,7 +107,7 @@ def test_a_place_is_looked_for_once_for_each_way_and_not_for_each_repository() -
 
 def test_memory_does_not_grow_with_changes() -> None:
     """Jobs come and go, and none is ever asked for."""
-    backlog = Backlog()
+    backlog = JobBacklog()
     backlog.offer(ticket(1, "waits"))
     for number in range(2, 2000):
         backlog.offer(ticket(number, "monorepo"))

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.engines.golang.profile import Block, Profile, ProfileTooLarge, parse_profile, read_profile
+from gctd.engines.golang.profile import Block, CoverProfile, ProfileTooLarge, parse_profile, read_profile
 
 
-def parse(text: str | bytes, *, max_bytes: int = 1 << 30, max_blocks: int = 1_000_000) -> Profile:
+def parse(text: str | bytes, *, max_bytes: int = 1 << 30, max_blocks: int = 1_000_000) -> CoverProfile:
     raw = text.encode() if isinstance(text, str) else text
     return parse_profile(io.BytesIO(raw), max_bytes=max_bytes, max_blocks=max_blocks)
 

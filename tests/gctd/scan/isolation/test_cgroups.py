@@ -92,7 +92,7 @@ def test_the_kernel_s_end_of_a_job_without_memory_is_told(tmp_path: Path) -> Non
         (tmp_path / name).mkdir()
         for file in ("cgroup.procs", "cgroup.kill"):
             (tmp_path / name / file).touch()
-    held = cgroups.Membership(str(tmp_path / "job-x"))
+    held = cgroups.GroupMembership(str(tmp_path / "job-x"))
     assert held.out_of_memory() is False
     (tmp_path / "job-x" / "memory.events").write_text("low 0\nhigh 0\nmax 12\noom 1\noom_kill 1\noom_group_kill 1\n")
     assert held.out_of_memory() is True

@@ -14,7 +14,7 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import ProjectorStopped, StoreUnavailable
 from projections.model import ReadModel
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import CheckpointOutcome, Step, Store
 from tests.support.readside import ledger
@@ -72,7 +72,7 @@ async def stopped(projector: Projector) -> ProjectorStopped:
         with pytest.raises(ProjectorStopped) as caught:
             await projector.run()
     status = projector.status()
-    assert status.state is State.STOPPED
+    assert status.state is ProjectorState.STOPPED
     assert status.error == str(caught.value)
     with pytest.raises(ProjectorStopped) as waiting:
         await projector.wait_for(projector.position + 1, 20)

@@ -16,7 +16,7 @@ from projections.errors import Behind, ProjectorStopped
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from projections.store import Store
 from projections.stores.sqlite import SQLiteStore
 from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold, stopped
@@ -66,7 +66,7 @@ async def test_what_is_appended_can_be_read_when_the_wait_is_over(log: FaultyLog
             await projector.wait_for(appended.sequence, 20)
             row = await store.fetch_one("SELECT max(amount) AS newest FROM entries")
             assert row == {"newest": amount}
-        assert projector.status().state is State.LIVE
+        assert projector.status().state is ProjectorState.LIVE
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -179,11 +179,11 @@ async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book,
         await book.append("a", Booked(1))
         await wait_until(lambda: projector.status().lag_events == 2)
         assert projector.status().lag_seconds == pytest.approx(60, abs=0.1)
-        await wait_until(lambda: projector.status().state is State.CATCHING_UP)
+        await wait_until(lambda: projector.status().state is ProjectorState.CATCHING_UP)
         faults.gate.set()
         await projector.wait_for(3, 20)
         status = projector.status()
-        assert (status.state, status.lag_events, status.lag_seconds, status.applied) == (State.LIVE, 0, 0.0, 3)
+        assert (status.state, status.lag_events, status.lag_seconds, status.applied) == (ProjectorState.LIVE, 0, 0.0, 3)
         assert 0 < status.rate <= 3 / 0.1
         assert status.since <= clock
 
@@ -210,4 +210,4 @@ async def test_a_projector_that_is_ended_tells_who_waits(log: FaultyLog, store: 
         await asyncio.sleep(0)
     with pytest.raises(ProjectorStopped, match="ended"):
         await waiting
-    assert projector.status().state is State.STOPPED
+    assert projector.status().state is ProjectorState.STOPPED

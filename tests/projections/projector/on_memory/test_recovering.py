@@ -11,7 +11,7 @@ from projections.errors import Behind, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import Put
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from projections.store import CheckpointOutcome, Store
 from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold
 from tests.support.readside import ledger
@@ -88,14 +88,14 @@ async def test_a_database_that_is_away_is_waited_for(log: FaultyLog, book: Book,
         await projector.wait_for(1, 20)
         faults.away = True
         await book.append("a", Booked(3))
-        await wait_until(lambda: projector.status().state is State.WAITING)
+        await wait_until(lambda: projector.status().state is ProjectorState.WAITING)
         assert projector.status().error == "the disk is full"
         assert projector.position == 1
         tries = faults.tries
         await wait_until(lambda: faults.tries > tries + 1)
         faults.away = False
         await projector.wait_for(2, 20)
-        assert projector.status().state is State.LIVE
+        assert projector.status().state is ProjectorState.LIVE
         assert projector.status().error is None
     assert await equals_a_fold(log, store)
 
@@ -105,7 +105,7 @@ async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, stor
     log.unavailable = True
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
-        await wait_until(lambda: projector.status().state is State.WAITING)
+        await wait_until(lambda: projector.status().state is ProjectorState.WAITING)
         assert projector.status().error == "nobody there"
         assert projector.status().lag_events is None
         log.unavailable = False
@@ -114,10 +114,10 @@ async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, stor
         assert projector.status().lag_events == 0
         log.unavailable = True
         await book.append("a", Booked(3))
-        await wait_until(lambda: projector.status().state is State.WAITING and projector.status().lag_seconds is None)
+        await wait_until(lambda: projector.status().state is ProjectorState.WAITING and projector.status().lag_seconds is None)
         log.unavailable = False
         await projector.wait_for(2, 60)
-        await wait_until(lambda: projector.status().state is State.LIVE)
+        await wait_until(lambda: projector.status().state is ProjectorState.LIVE)
     assert await equals_a_fold(log, store)
 
 

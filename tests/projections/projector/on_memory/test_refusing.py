@@ -11,7 +11,7 @@ from eventlog import IncarnationChanged, LogTruncated, SequenceGap
 from projections.errors import CheckpointMoved, ProjectorStopped
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.projector.status import State
+from projections.projector.status import ProjectorState
 from projections.rebuild.verify import dump
 from projections.store import Store
 from projections.stores.sqlite import SQLiteStore
@@ -68,7 +68,7 @@ async def test_a_stream_that_is_created_anew_stops_a_running_projector(log: Faul
         await log.create_anew()
         with pytest.raises(ProjectorStopped, match="recreated"):
             await asyncio.wait_for(task, 20)
-    assert projector.status().state is State.STOPPED
+    assert projector.status().state is ProjectorState.STOPPED
 
 
 async def test_a_stream_that_lost_its_end_is_refused(log: FaultyLog, book: Book, store: Store) -> None:
@@ -112,6 +112,6 @@ async def only_one_goes_on(log: FaultyLog, book: Book, store: Store, faults: Fau
         assert len(done) == 1
         assert isinstance(done.pop().exception(), CheckpointMoved)
         await book.append_randomly(20, accounts=10, seed=2)
-        (alive,) = (projector for projector in both if projector.status().state is not State.STOPPED)
+        (alive,) = (projector for projector in both if projector.status().state is not ProjectorState.STOPPED)
         await alive.wait_for(40, 20)
     assert await equals_a_fold(log, store)
