@@ -22,7 +22,7 @@ _POLL = 0.01
 class DataDirectoryInUse(EventLogError):
     """Another process runs a server on the same data directory."""
 
-    status = HTTPStatus.SERVICE_UNAVAILABLE
+    status = HTTPStatus.CONFLICT
 
     def __init__(self, directory: Path, pid: int | None) -> None:
         owner = f"process {pid}" if pid else "another process"

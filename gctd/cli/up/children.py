@@ -93,16 +93,20 @@ class ChildProcess:
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
     async def launch(self) -> None:
-        """Start the process, without waiting until it is ready."""
+        """Start the process, without waiting until it is ready. Raises StartFailed."""
         self._tail.clear()
-        process = self._process = await asyncio.create_subprocess_exec(
-            *attached(self.service.command, end=signal.SIGKILL),
-            env={**os.environ, **self.service.environment},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C in the terminal is the supervisor's to handle
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *attached(self.service.command, end=signal.SIGKILL),
+                env={**os.environ, **self.service.environment},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C in the terminal is the supervisor's to handle
+            )
+        except OSError as error:  # for example too many processes at this moment
+            raise StartFailed(f"{self.name} cannot be started: {error}") from error
+        self._process = process
         self._ended = asyncio.create_task(self._see_it_through(process))
 
     async def start(self) -> None:

@@ -105,7 +105,7 @@ async def test_a_ledger_whose_data_another_one_has_taken_ends_and_names_it(tmp_p
             await wait_until(lambda: "address already in use" in first.said, 30)
             with ledger(tmp_path, tmp_path / "second.txt") as second:
                 await wait_until(lambda: f"is in use by process {second.process.pid}" in first.said, 60)
-                assert await first.end() == ExitCode.UNAVAILABLE
+                assert await first.end() == ExitCode.CONFLICT
                 assert second.process.poll() is None
 
 

@@ -9,12 +9,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EAGAIN
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
-from gctd.cli.up.children import ChildProcess
+from gctd.cli.up.children import ChildProcess, StartFailed
 from gctd.cli.up.console import Console
+from servicekit.supervision import keep_running
 from tests.gctd.cli.up.standins import standin
 from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
@@ -131,6 +134,25 @@ async def test_a_service_that_says_how_far_it_is_is_given_its_time(tmp_path: Pat
     finally:
         await busy.stop()
         await stuck.stop()
+
+
+async def test_a_service_that_the_system_cannot_start_at_one_moment_is_started_at_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = ChildProcess(standin("service", ORDERLY), tmp_path, Console(verbose=False))
+    await service.start()
+    said: list[str] = []
+    keeping = asyncio.create_task(keep_running(service, said.append, failures=(StartFailed,)))
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "create_subprocess_exec", AsyncMock(side_effect=BlockingIOError(EAGAIN, os.strerror(EAGAIN))))
+            service.kill()
+            await wait_until(lambda: any("service cannot be started" in line for line in said) or keeping.done())
+        await wait_until(lambda: "service runs again" in said or keeping.done())
+        assert not keeping.done()
+    finally:
+        keeping.cancel()
+        await service.stop()
 
 
 async def test_a_second_system_on_the_data_directory_is_refused(tmp_path: Path) -> None:
