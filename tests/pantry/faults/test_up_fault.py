@@ -33,10 +33,10 @@ def started_in(directory: Path) -> tuple[dict[str, str], list[str]]:
 
 
 @contextmanager
-def ledger(directory: Path, console: Path) -> Iterator[Supervised]:
+def ledger(directory: Path, console: Path, **settings: str) -> Iterator[Supervised]:
     """Run a ledger with its data in a directory, and its output in a file."""
     environment, command = started_in(directory)
-    with supervised(command, console, environment) as running:
+    with supervised(command, console, environment | settings) as running:
         yield running
 
 
@@ -110,7 +110,8 @@ async def test_a_ledger_whose_data_another_one_has_taken_ends_and_names_it(tmp_p
 
 
 async def test_a_disk_that_was_full_and_has_room_again_lets_the_ledger_store_again(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk") as disk, ledger(tmp_path / "disk", tmp_path / "console.txt") as running:
+    small = {"PANTRY_EVENT_STORE_MAX_BYTES": "16MiB"}
+    with small_disk(tmp_path / "disk") as disk, ledger(tmp_path / "disk", tmp_path / "console.txt", **small) as running:
         await wait_until(lambda: "Ctrl-C stops" in running.said, 60)
         [url] = re.findall(r"page   (\S+)", running.said)
         async with aiohttp.ClientSession(url) as http:
