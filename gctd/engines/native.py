@@ -21,7 +21,7 @@ from gctd.engines.golang.complexity import Declaration, SourceFile
 from gctd.engines.golang.profile import CoverProfile
 from gctd.engines.measurement import ModuleMeasurement
 from gctd.engines.module import ModuleCoverage, ModuleSources, load_profile, profile_path
-from gctd.engines.report import Counts, Excluded, FunctionEntry, FunctionIdentity, ProfileFacts, Report
+from gctd.engines.report import Counts, Excluded, FunctionEntry, Identity, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
 
 VERSION = "1.2.0"
@@ -150,7 +150,7 @@ def _entries(
                 differs=None if compat else differences.difference(declaration, found, percent, crap),
                 state=state,
                 reason=printable(reason),
-                identity=FunctionIdentity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
+                identity=Identity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
             )
 
 

@@ -37,7 +37,7 @@ class Difference:
     crap: float | None
 
 
-class FunctionIdentity(msgspec.Struct, frozen=True, gc=False):
+class Identity(msgspec.Struct, frozen=True, gc=False):
     """Content of a function, to find it again (see `gctd.engines.golang.identity`). Digests in hex, the sketch in base64."""
 
     digest: str
@@ -70,7 +70,7 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     differs: Difference | None = None
     state: State = State.UNTOLD
     reason: str = ""
-    identity: FunctionIdentity | msgspec.UnsetType = msgspec.UNSET
+    identity: Identity | msgspec.UnsetType = msgspec.UNSET
     key: str | msgspec.UnsetType = msgspec.UNSET
 
     def risky(self, threshold: float) -> bool:

@@ -20,7 +20,7 @@ MOST_ON_ONE_HOST = 1000
 
 
 @attrs.frozen
-class Identity:
+class WorkerIdentity:
     """A worker's id, session, host and process; the file whose lock keeps a second process off the id."""
 
     id: str
@@ -34,7 +34,7 @@ class Identity:
         self.lock.release()
 
 
-def claim(cache: Path, wanted: str | None = None) -> Identity:
+def claim(cache: Path, wanted: str | None = None) -> WorkerIdentity:
     """Take the wanted id, or the first free id derived from the host's name and the worker's cache directory.
 
     A cache always has the same ids, so that they last. Another cache on the host has others, so that workers that cannot see
@@ -54,7 +54,7 @@ def claim(cache: Path, wanted: str | None = None) -> Identity:
     directory.mkdir(parents=True, exist_ok=True)
     for name in names:
         if (lock := FileLock.try_acquire(directory / f"{name}.lock")) is not None:
-            return Identity(name, uuid4().hex, host, os.getpid(), lock)
+            return WorkerIdentity(name, uuid4().hex, host, os.getpid(), lock)
     raise Refused(f"a worker with the id {names[0]} is running already")
 
 

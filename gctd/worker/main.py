@@ -7,7 +7,7 @@ from gctd.settings import Settings
 from gctd.wiring.broker import Broker, open_broker
 from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
-from gctd.worker.identity import Identity, claim
+from gctd.worker.identity import WorkerIdentity, claim
 from gctd.worker.process import Pace, WorkerProcess
 from gctd.worker.scans.opening import open_work
 from gctd.worker.work import Work
@@ -30,7 +30,7 @@ async def work(settings: Settings, *, once: bool = False, instead: Work | None =
         identity.release()
 
 
-async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: Work, *, once: bool) -> None:
+async def _run(settings: Settings, identity: WorkerIdentity, broker: Broker, chosen: Work, *, once: bool) -> None:
     commands = Commands(broker.log)
     handlers = Handlers(
         worker=identity.id,

@@ -22,7 +22,7 @@ from gctd.control.lanes.queues import JobQueues
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.attempts.reports import now, report
-from gctd.worker.identity import Identity
+from gctd.worker.identity import WorkerIdentity
 from gctd.worker.usage import UsageMeter
 from gctd.worker.work import Equipment
 
@@ -54,7 +54,7 @@ class Pace:
 class WorkerProcess:
     """One worker, from start to stop."""
 
-    _identity: Identity
+    _identity: WorkerIdentity
     _log: EventLog
     _commands: Commands
     _queues: JobQueues

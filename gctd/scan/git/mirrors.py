@@ -11,7 +11,7 @@ _LEFT = ("*.lock", "refs/**/*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"
 
 
 def has_many_packs(mirror: Path) -> bool:
-    """Whether a mirror has so many packs that they should become one."""
+    """Whether a mirror has the most packs that it may have: they have to become one."""
     return len(list(mirror.glob("objects/pack/*.pack"))) >= MOST_PACKS
 
 

@@ -15,7 +15,7 @@ from gctd.domain.analysis import Analysis, Blob, CommitFacts, PackageProblem, Su
 from gctd.domain.task.state import Task
 from gctd.engines import report as report_format
 from gctd.engines.functions.sources import deflated
-from gctd.engines.report import Counts, FunctionEntry, FunctionIdentity, Report
+from gctd.engines.report import Counts, FunctionEntry, Identity, Report
 from gctd.engines.score import crap, measured_summary, states_of, summarize, worst_first
 from gctd.engines.state import State
 from gctd.worker.scans.sources import ReadFile, ReadSources, stored_sources
@@ -114,7 +114,7 @@ class MadeUp:
         name = f"{entry.file}:{entry.function}"
         state, reason = self.states.get(name, ("measured", ""))
         first, last = self.lines.get(name, (entry.line, entry.end_line))
-        identity = FunctionIdentity(self.bodies[name], "", 100, b"") if name in self.bodies else msgspec.UNSET
+        identity = Identity(self.bodies[name], "", 100, b"") if name in self.bodies else msgspec.UNSET
         return msgspec.structs.replace(entry, state=State(state), reason=reason, line=first, end_line=last, identity=identity)
 
 
