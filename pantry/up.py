@@ -13,6 +13,7 @@ import structlog
 
 from eventlog.embedded.access import BrokerAccess, BrokerUser
 from eventlog.embedded.binary import ServerFailed
+from eventlog.embedded.data_lock import DataDirectoryInUse
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from eventlog.support.during import until_one_ends
@@ -60,7 +61,8 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
                 "  Ctrl-C stops"
             )
 
-        keeping = keep_running(server, _log.warning, failures=(ServerFailed,))
+        # Another ledger that is started on the data directory may have it for a moment, until it finds the database in use.
+        keeping = keep_running(server, _log.warning, failures=(ServerFailed, DataDirectoryInUse))
         for ended in await until_one_ends(keeping, mend(server, _log.warning), serve(own, on_ready=ready)):
             if not ended.cancelled():
                 ended.result()

@@ -1,12 +1,15 @@
 """The last blocks of each stream, copied aside before a start after an unclean stop.
 
 After a crash nats-server scans the blocks when it starts, and cuts a file at the first record that it cannot read: the
-records after it are gone, also whole ones. The copies are the only other place that has it.
+records after it are gone, also whole ones. The copies are the only other place that has them. If the blocks are as they were at
+the last copy, they are not copied again: a server that cannot be started does not push the first copy out.
 """
 
 from __future__ import annotations
 
+import filecmp
 import shutil
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,7 +34,10 @@ class BlackBox:
         self._running = data_dir / _RUNNING
 
     def before_start(self) -> Path | None:
-        """Copy the last blocks aside if the last stop was unclean: their directory, or None. Raises OSError."""
+        """Copy the last blocks aside if the last stop was unclean. Return their directory; None if none were copied.
+
+        Raises OSError.
+        """
         aside = self._copied() if self._running.exists() else None
         self._running.touch()
         return aside
@@ -42,17 +48,25 @@ class BlackBox:
 
     def _copied(self) -> Path | None:
         aside = self._data_dir / BESIDE / datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S.%fZ")
-        for blocks in sorted(self._data_dir.glob(_BLOCKS)):
-            for block in _last(blocks):
-                target = aside / blocks.parent.name / block.name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(block, target)
-        for older in sorted((self._data_dir / BESIDE).glob("*"))[:-_KEPT]:
-            shutil.rmtree(older)
-        if not aside.exists():
+        found = {
+            Path(blocks.parent.name, block.name): block for blocks in self._data_dir.glob(_BLOCKS) for block in _last(blocks)
+        }
+        older = sorted((self._data_dir / BESIDE).glob("*"))
+        if not found or (older and _is_copy(older[-1], found)):
             return None
+        for place, block in found.items():
+            (aside / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(block, aside / place)
+        for one in [*older, aside][:-_KEPT]:
+            shutil.rmtree(one)
         log.warning("nats-server was not stopped in good order: the last blocks of its streams are copied aside", to=str(aside))
         return aside
+
+
+def _is_copy(directory: Path, blocks: Mapping[Path, Path]) -> bool:
+    """Whether a directory has exactly these blocks, with the same bytes."""
+    there = {file.relative_to(directory) for file in directory.rglob("*.blk")}
+    return there == set(blocks) and all(filecmp.cmp(block, directory / place, shallow=False) for place, block in blocks.items())
 
 
 def _last(blocks: Path) -> list[Path]:

@@ -229,6 +229,7 @@ async def test_after_a_kill_the_last_blocks_are_copied_aside_before_the_server_c
             await server.kill()
             await server.start()
         assert len(list((tmp_path / "nats" / "before-recovery").iterdir())) == 2
+        assert copy.read_bytes() == content, "starts without new records push no copy out"
 
 
 async def test_after_a_stop_in_good_order_nothing_is_copied(tmp_path: Path) -> None:
