@@ -119,7 +119,8 @@ async def taken_between_two_tries(directory: Path) -> DataLock:
             return await DataLock.take(directory)
         return None
 
-    lock: DataLock = await wait_until(take, 30)
+    lock = await wait_until(take, 30)
+    assert lock is not None
     lock.name(os.getpid())
     return lock
 
