@@ -54,9 +54,13 @@ class BlackBox:
         older = sorted((self._data_dir / BESIDE).glob("*"))
         if not found or (older and _is_copy(older[-1], found)):
             return None
+        unfinished = self._data_dir / f"{BESIDE}.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
         for place, block in found.items():
-            (aside / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(block, aside / place)
+            (unfinished / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(block, unfinished / place)
+        aside.parent.mkdir(exist_ok=True)
+        unfinished.rename(aside)
         for one in [*older, aside][:-_KEPT]:
             shutil.rmtree(one)
         log.warning("nats-server was not stopped in good order: the last blocks of its streams are copied aside", to=str(aside))

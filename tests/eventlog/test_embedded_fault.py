@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+from errno import ENOSPC
 from pathlib import Path
+from unittest.mock import Mock
 
 import nats.errors
 import psutil
 import pytest
 
 from eventlog.embedded.binary import ServerFailed
+from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.data_lock import DataDirectoryInUse
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
@@ -230,6 +234,28 @@ async def test_after_a_kill_the_last_blocks_are_copied_aside_before_the_server_c
             await server.start()
         assert len(list((tmp_path / "nats" / "before-recovery").iterdir())) == 2
         assert copy.read_bytes() == content, "starts without new records push no copy out"
+
+
+def test_a_copy_for_which_there_is_no_room_takes_the_place_of_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = tmp_path / "jetstream/$G/streams/S/msgs"
+    blocks.mkdir(parents=True)
+    box = BlackBox(tmp_path)
+    for content in (b"first", b"second", b"third"):
+        (blocks / "1.blk").write_bytes(content)
+        box.before_start()
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copy2", Mock(side_effect=OSError(ENOSPC, os.strerror(ENOSPC))))
+        for content in (b"fourth", b"fifth"):
+            (blocks / "1.blk").write_bytes(content)
+            with pytest.raises(OSError, match="No space"):
+                box.before_start()
+    kept = sorted((tmp_path / "before-recovery").glob("*/S/1.blk"))
+    assert [file.read_bytes() for file in kept] == [b"second", b"third"]
+    box.before_start()
+    kept = sorted((tmp_path / "before-recovery").glob("*/S/1.blk"))
+    assert [file.read_bytes() for file in kept] == [b"third", b"fifth"]
 
 
 async def test_after_a_stop_in_good_order_nothing_is_copied(tmp_path: Path) -> None:

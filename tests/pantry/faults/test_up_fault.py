@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import aiohttp
+import attrs
 import pytest
 
+from eventlog.embedded.binary import BINARY_VARIABLE, find_binary
 from eventlog.embedded.data_lock import DataDirectoryInUse, DataLock
 from tests.support.pantry.system import FLOUR
 from tests.support.programs.small_disk import small_disk
@@ -70,42 +70,52 @@ async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_
         assert await running.end(signal.SIGTERM) == 0
 
 
-@contextmanager
-def taken(port: int) -> Iterator[None]:
-    """Another program listens on a port."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen()
-        yield
+@attrs.frozen
+class Switch:
+    """A nats-server that can be taken away, and given back."""
+
+    program: Path
+
+    @classmethod
+    def made(cls, directory: Path) -> Switch:
+        made = cls(directory / "nats-server")
+        made.give()
+        return made
+
+    @property
+    def setting(self) -> dict[str, str]:
+        return {BINARY_VARIABLE: str(self.program)}
+
+    def give(self) -> None:
+        self.program.symlink_to(find_binary())
+
+    def take(self) -> None:
+        self.program.unlink()
 
 
 async def test_a_broker_that_cannot_be_started_is_reported_and_started_as_soon_as_it_can_be(tmp_path: Path) -> None:
-    with ledger(tmp_path, tmp_path / "console.txt") as running:
+    switch = Switch.made(tmp_path)
+    with ledger(tmp_path, tmp_path / "console.txt", **switch.setting) as running:
         await wait_until(lambda: "Ctrl-C stops" in running.said, 60)
-        killed = running.find("nats-server")
-        port = int(json.loads((tmp_path / "data/nats/nats-server.conf").read_bytes())["listen"].rpartition(":")[2])
-        killed.kill()
-        await wait_until(lambda: not alive([killed]), 10)
-        with taken(port):
-            await wait_until(lambda: "address already in use" in running.said, 30)
-        await wait_until(lambda: "nats-server runs again" in running.said, 30)
+        switch.take()
+        running.find("nats-server").kill()
+        await wait_until(lambda: f"{switch.program} is not a program that can be run" in running.said, 30)
+        switch.give()
+        await wait_until(lambda: "nats-server runs again" in running.said, 60)
         assert "nats-server ended by SIGKILL, starting it again in 0.5 s" in running.said
         assert await running.end(signal.SIGTERM) == 0
 
 
 async def test_a_ledger_whose_broker_is_away_outlasts_another_one_on_its_data_directory(tmp_path: Path) -> None:
     """The other one is refused, since the database is in use, and may have had the directory of the broker before."""
-    with ledger(tmp_path, tmp_path / "first.txt") as first:
+    switch = Switch.made(tmp_path)
+    with ledger(tmp_path, tmp_path / "first.txt", **switch.setting) as first:
         await wait_until(lambda: "Ctrl-C stops" in first.said, 60)
-        killed, nats = first.find("nats-server"), tmp_path / "data/nats"
-        port = int(json.loads((nats / "nats-server.conf").read_bytes())["listen"].rpartition(":")[2])
-        killed.kill()
-        await wait_until(lambda: not alive([killed]), 10)
-        with taken(port):
-            await wait_until(lambda: "address already in use" in first.said, 30)
-            lock = await taken_between_two_tries(nats)
+        switch.take()
+        first.find("nats-server").kill()
+        lock = await taken_between_two_tries(tmp_path / "data/nats")
         await wait_until(lambda: f"is in use by process {os.getpid()}" in first.said, 60)
+        switch.give()
         lock.release()
         await wait_until(lambda: "nats-server runs again" in first.said, 60)
         assert await first.end(signal.SIGTERM) == 0
