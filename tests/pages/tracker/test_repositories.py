@@ -104,12 +104,14 @@ async def test_the_page_of_a_task_shows_how_many_packages_are_tested(tmp_path: P
 async def test_another_ref_is_analysed_once_and_the_setting_stays(measured: Measured, reader: Visitor) -> None:
     config = f"/api/repo-config?url={measured.single.url}"
     before = (await measured.system.get(config))["stored"]
+    attrs.evolve(FIRST, commit_sha="3" * 40, measured={"tag/tag.go:Tagged": (9, 0.0)}).write(measured.single.directory, "v1.2.0")
     repo = await measured.system.get(f"/api/repos/status?url={measured.single.url}")
     page = await reader.open(f"/repos/{repo['ID']}")
     await page.get_by_label("Another ref").fill("v1.2.0")
     await page.get_by_role("button", name="Analyse once").click()
     await expect(page.get_by_text("1 analysis of v1.2.0 queued.")).to_be_visible()
     await expect(page.get_by_role("region", name="Tasks")).to_contain_text("v1.2.0")
+    await expect(page.get_by_role("list", name="Worst functions")).to_contain_text("Tagged")
     refs = [task["ref"] for task in await measured.system.get("/api/tasks?show_seen=true") if task["ref"] == "v1.2.0"]
     assert refs == ["v1.2.0"]
     assert (await measured.system.get(config))["stored"] == before
