@@ -79,8 +79,13 @@ class LogReader:
         raise AggregateDamaged(subject, 0, f"{missing} records of {self._stream} are missing, which may be its records")
 
     async def _last_up_to(self, subject: str, up_to: int) -> StoredMessage | None:
-        # No result also means that the replica which answers, or the stream itself, has not come to `up_to`.
+        """The last message on a subject up to a sequence. The replica that gives it may be behind: the leader has the rest."""
         if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
+            while found.seq < up_to:
+                newer = await self._reads.leader({"next_by_subj": subject, "seq": found.seq + 1})
+                if newer is None or newer.seq > up_to:
+                    break
+                found = newer
             return found
         newest = await self._last_or_absent(subject)
         if newest is None or newest.seq <= up_to:
@@ -88,7 +93,7 @@ class LogReader:
         oldest = await self._reads.leader({"next_by_subj": subject, "seq": 1})
         if oldest is None or oldest.seq > up_to:
             return None
-        raise Unavailable(f"a replica of {self._stream} has not come to sequence {up_to} yet")
+        raise Unavailable(f"no replica of {self._stream} has given {subject} as it was at sequence {up_to}: it may be behind")
 
     async def at(self, sequence: int) -> Commit | None:
         """See `eventlog.port.EventLog.at`."""

@@ -162,7 +162,8 @@ async def state_at(request: StateAt, call: Call[Services]) -> StateDocument:
     reader = call.services.reader
     if request.at is not None:
         await reader.require(request.at)
-    commit = await reader.log.last(AggregateId.parse(request.aggregate), up_to=request.at)
+    aggregate, newest = AggregateId.parse(request.aggregate), request.at is None
+    commit = await reader.log.last(aggregate, up_to=request.at, consistent=newest)
     if commit is None:
         raise NotFound(f"there is no {request.aggregate}" + (f" at sequence {request.at}" if request.at else ""))
     try:

@@ -78,7 +78,7 @@ class TokenOffice:
 async def all_tokens(tokens: TokenModel, log: JetStreamLog) -> Sequence[Token]:
     """Return every token of a service, valid or not. Raises Unavailable."""
     decider = tokens.decider
-    commits = [await log.last(decider.aggregate(id_)) for id_ in await log.ids(decider.category)]
+    commits = [await log.last(decider.aggregate(id_), consistent=True) for id_ in await log.ids(decider.category)]
     return [commit.state for commit in commits if commit is not None]
 
 

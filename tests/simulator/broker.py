@@ -163,9 +163,8 @@ class Broker:
     def _info(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         records = self.stream.records
         state: dict[str, Any] = {"messages": len(records), "first_seq": 1, "last_seq": len(records), "bytes": 0}
-        if subject := request.get("subjects_filter"):
-            count = self.stream.count(subject)
-            state["subjects"] = {subject: count} if count else None
+        if pattern := request.get("subjects_filter"):
+            state["subjects"] = self.stream.counts(pattern) or None
         config = {
             "name": self.stream.name,
             "num_replicas": self.stream.replicas,

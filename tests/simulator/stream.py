@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import attrs
@@ -184,9 +185,9 @@ class Stream:
                 return record
         return None
 
-    def count(self, subject: str) -> int:
-        """How many messages the server counts on a subject."""
-        return len(self._by_subject.get(subject, ()))
+    def counts(self, pattern: str) -> dict[str, int]:
+        """How many messages the server counts on each subject that a pattern matches: a subject, or a category with `.*`."""
+        return {subject: len(found) for subject, found in self._by_subject.items() if fnmatchcase(subject, pattern)}
 
     # Damage
 

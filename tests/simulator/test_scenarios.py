@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Proposal
+from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Proposal, Registry
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.testing.virtual_time import VirtualTimeLoop
+from httpkit.server.callers import Scope
+from servicekit.access.issuing import TokenOffice
+from servicekit.access.model import TokenModel
+from servicekit.access.token.commands import register
 from tests.simulator.accounts import CATEGORY, REGISTRY, STREAM, Account, Moved
 from tests.simulator.broker import Broker
 from tests.simulator.stream import Stream
 
 
-def simulated(scenario: Callable[[Broker, JetStreamLog], Awaitable[None]]) -> None:
+def simulated(
+    scenario: Callable[[Broker, JetStreamLog], Awaitable[None]], *, replicas: int = 1, registry: Registry = REGISTRY
+) -> None:
     """Run a scenario of one process."""
     loop = VirtualTimeLoop(1)
-    broker = Broker(loop, Stream(STREAM, replicas=1))
+    broker = Broker(loop, Stream(STREAM, replicas=replicas))
 
     async def main() -> None:
         connection = await broker.connect("one").connection()
-        await scenario(broker, JetStreamLog(connection, STREAM, REGISTRY))
+        await scenario(broker, JetStreamLog(connection, STREAM, registry))
 
     loop.run_until_complete(main())
     loop.close()
@@ -105,3 +111,34 @@ def test_an_append_that_is_sent_again_after_a_reconnect_is_not_stored_after_anot
         assert len(broker.stream.records) == 1
 
     simulated(scenario)
+
+
+def test_an_aggregate_as_it_was_is_true_if_the_replica_that_answers_is_behind() -> None:
+    """That replica has an older commit: the state at an earlier moment."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        for number in range(4):
+            await log.append(booking("a", str(number), expected=number))
+        broker.lag = 4
+        for up_to in [*range(1, 7)] * 20:
+            found = await log.last(AggregateId(CATEGORY, "a"), up_to=up_to)
+            assert found is not None
+            assert found.sequence == min(up_to, 4)
+
+    simulated(scenario, replicas=3)
+
+
+def test_a_list_of_tokens_has_no_valid_one_that_is_revoked_if_the_replica_that_answers_is_behind() -> None:
+    tokens, registry = TokenModel.of("bank"), Registry()
+    register(registry, tokens.decider.category)
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        office = TokenOffice(tokens, log, actor="operator:test")
+        made = await office.issue("ci", Scope.READ, timedelta(days=1))
+        await office.revoke(made.token.id)
+        broker.lag = 1
+        for _ in range(20):
+            [shown] = await office.tokens()
+            assert shown.revoked_at is not None
+
+    simulated(scenario, replicas=3, registry=registry)
