@@ -60,13 +60,13 @@ class Client(ServiceClient):
         if again:
             body["again"] = True
         answer = await self._command("/api/repos/analyze", body)
-        return parse_list(Task, answer.document)
+        return parse_list(Task, answer.document, known_at=answer.sequence)
 
     async def upload_coverage(self, id_: str, body: Mapping[str, Any]) -> Task:
         """Upload a coverage profile for the project whose analyses have this id. A repeated upload returns the same task."""
         path = f"/api/repos/{segment(id_)}/coverage"
         answer = await self._transport.request("POST", path, body=body, at_least=UPLOADING)
-        return parse(Task, answer.document)
+        return parse(Task, answer.document, known_at=answer.sequence)
 
     async def rescore(
         self, repo_url: str, *, project: str | None = None, engine: str | None = None, all_history: bool = False
@@ -74,7 +74,7 @@ class Client(ServiceClient):
         """Schedule that the stored profile of each project, or of `project`, is scored again; or every one ever stored."""
         body = only(repo_url=repo_url, project=project, engine=engine) | {"all_history": all_history}
         answer = await self._command("/api/repos/rescore", body)
-        return parse_list(Task, answer.document)
+        return parse_list(Task, answer.document, known_at=answer.sequence)
 
     async def remove_repo(self, repo_url: str) -> None:
         """Remove a repository with its tasks and analyses. Raises NotFound if it is not registered."""
@@ -159,7 +159,7 @@ class Client(ServiceClient):
     async def task(self, id_: str) -> Task:
         """A task by its id."""
         answer = await self._transport.request("GET", f"/api/tasks/{segment(id_)}")
-        return parse(Task, answer.document)
+        return parse(Task, answer.document, known_at=answer.sequence)
 
     async def result(self, task_id: str, *, entries: int | None = None) -> Analysis:
         """Return the analysis of a task, with at most `entries` functions, worst first.
@@ -205,7 +205,7 @@ class Client(ServiceClient):
     async def retry_task(self, id_: str) -> Task:
         """Queue a task again. Raises Conflicting unless it failed or expired."""
         answer = await self._command(f"/api/tasks/{segment(id_)}/retry", None)
-        return parse(Task, answer.document)
+        return parse(Task, answer.document, known_at=answer.sequence)
 
     async def delete_task(self, id_: str) -> None:
         """Remove a task; one that runs is ended first."""

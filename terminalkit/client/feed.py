@@ -12,6 +12,7 @@ import random
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import Self
 
 import attrs
 
@@ -26,7 +27,21 @@ RESET = "reset"
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 10.0
 
+_MOST_EVENTS = 10**6
 _POSITION = re.compile(r"(?:(?P<epoch>[^-]*)-)?(?P<sequence>[0-9]{1,19})(?:\.(?P<index>[0-9]{1,6}))?")
+
+
+@attrs.frozen(order=True)
+class Position:
+    """A place in the log: the sequence of a commit, and the index of an event in it."""
+
+    sequence: int
+    index: int = 0
+
+    @classmethod
+    def after(cls, sequence: int) -> Self:
+        """The place behind all events of a commit."""
+        return cls(sequence, _MOST_EVENTS)
 
 
 @attrs.frozen
@@ -36,6 +51,18 @@ class ReceivedFrame:
     event: str
     data: str
     id: str | None = None
+
+    @property
+    def position(self) -> Position | None:
+        """Its place in the log, by its id; None if that names no place."""
+        match = None if self.id is None else _POSITION.fullmatch(self.id)
+        return None if match is None else Position(int(match["sequence"]), int(match["index"] or 0))
+
+    @property
+    def epoch(self) -> str | None:
+        """The part of the id that identifies the log; None if the id has none."""
+        match = None if self.id is None else _POSITION.fullmatch(self.id)
+        return None if match is None else match["epoch"]
 
 
 @attrs.frozen
@@ -125,28 +152,21 @@ class FrameParser:
         return frame
 
 
-@attrs.frozen(order=True)
-class _Position:
-    sequence: int
-    index: int
-
-
 class _Delivered:
     """Which frames were given to the consumer: positions only rise, within one incarnation of the stream."""
 
     def __init__(self) -> None:
         self._epoch: str | None = None
-        self._last = _Position(-1, 0)
+        self._last = Position(-1)
 
-    def first_time(self, id_: str | None) -> bool:
-        """Whether a frame of this id is new; one without a position always is."""
-        match = None if id_ is None else _POSITION.fullmatch(id_)
-        if match is None:
+    def first_time(self, frame: ReceivedFrame) -> bool:
+        """Whether a frame is new; one without a position always is."""
+        position = frame.position
+        if position is None:
             return True
-        position = _Position(int(match["sequence"]), int(match["index"] or 0))
-        if match["epoch"] == self._epoch and position <= self._last:
+        if frame.epoch == self._epoch and position <= self._last:
             return False
-        self._epoch, self._last = match["epoch"], position
+        self._epoch, self._last = frame.epoch, position
         return True
 
 
@@ -170,7 +190,7 @@ async def follow(connect: Connect, *, after: str | None = None, first_wait: floa
                     for frame in frames:
                         if frame.event == RESET:
                             delivered = _Delivered()
-                        if delivered.first_time(frame.id):
+                        if delivered.first_time(frame):
                             failures = 0
                             yield frame
         except (Unavailable, TimedOut) as lost:

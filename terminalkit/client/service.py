@@ -90,7 +90,7 @@ class ServiceClient:
             if limit is not None:
                 page["limit"] = str(min(limit - len(found), LARGEST_PAGE))
             answer = await self._transport.request("GET", path, query=page)
-            found += parse_list(type_, answer.document)
+            found += parse_list(type_, answer.document, known_at=answer.sequence)
             if answer.cursor is None:
                 break
             page["cursor"] = answer.cursor

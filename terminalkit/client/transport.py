@@ -25,11 +25,15 @@ _HOW_LONG_TO_CONNECT = 10.0
 
 @attrs.frozen
 class ServerAnswer:
-    """The decoded JSON of a 2xx answer (None if it has no body), with the cursor of the next page and the entity tag."""
+    """The decoded JSON of a 2xx answer (None if it has no body), with the cursor of the next page and the entity tag.
+
+    `sequence` is the position of the log for which the answer is true. None: the server does not name it.
+    """
 
     document: Any
     cursor: str | None = None
     etag: str | None = None
+    sequence: int | None = None
 
 
 def segment(text: str) -> str:
@@ -80,8 +84,8 @@ class Transport:
         limits = aiohttp.ClientTimeout(total=max(self._timeout, at_least), sock_connect=_HOW_LONG_TO_CONNECT)
         async with self._exchange(method, path, query=query, data=data, headers=sent, limits=limits) as response:
             raw = await response.read()
-            cursor, etag = _next_cursor(response), response.headers.get("ETag")
-        return ServerAnswer(_decoded(raw) if raw else None, cursor, etag)
+            cursor, etag, sequence = _next_cursor(response), response.headers.get("ETag"), _sequence(response)
+        return ServerAnswer(_decoded(raw) if raw else None, cursor, etag, sequence)
 
     async def text(self, path: str, *, query: Mapping[str, str] | None = None, media: str = "text/plain") -> str:
         """The text at a path, of the type `media`. Raises ClientError."""
@@ -159,6 +163,11 @@ def _next_cursor(response: aiohttp.ClientResponse) -> str | None:
         return None
     query = parse_qs(urlsplit(str(response.links["next"]["url"])).query)
     return query.get("cursor", [None])[0]
+
+
+def _sequence(response: aiohttp.ClientResponse) -> int | None:
+    given = response.headers.get("Event-Sequence", "")
+    return int(given) if given.isascii() and given.isdigit() else None
 
 
 def _reason(error: OSError) -> str:

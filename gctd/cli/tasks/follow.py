@@ -18,7 +18,7 @@ import msgspec
 
 from gctd.client.resources import Progress, Repo, Task
 from terminalkit.client.errors import ClientError, NotFound, TimedOut, Unavailable
-from terminalkit.client.feed import RESET, Opened, ReceivedFrame, Signal, StreamLost
+from terminalkit.client.feed import RESET, Opened, Position, ReceivedFrame, Signal, StreamLost
 from terminalkit.client.resources import parse
 
 if TYPE_CHECKING:
@@ -97,21 +97,23 @@ async def _follow(
     async with aclosing(client.feed()) as feed:
         async for signal in feed:
             contact.note(signal)
-            tasks: Sequence[Task] = ()
+            states: Sequence[_TaskState] = ()
             match signal:
                 case ReceivedFrame(event="task"):
-                    tasks = [parse(Task, _decoded(signal))]
+                    states = [_TaskState(parse(Task, _decoded(signal)), signal.position)]
                 case ReceivedFrame(event="stage"):
-                    tasks = known.at_stage(_parsed_stage(signal))
+                    states = known.at_stage(_parsed_stage(signal), signal.position)
                 case Opened(resumed=False) | ReceivedFrame(event="reset"):
-                    tasks = await contact.read(read)
+                    if isinstance(signal, ReceivedFrame):
+                        known.forget_positions()  # it may be another log
+                    states = [_TaskState.read(task) for task in await contact.read(read)]
                 case StreamLost() if contact.without_feed:
-                    tasks = await contact.try_to_read(read) or ()
+                    states = [_TaskState.read(task) for task in await contact.try_to_read(read) or ()]
                 case _:  # other events, short cuts, and connections that resume
                     pass
-            for task in tasks:
-                if known.takes(task):
-                    yield task
+            for state in states:
+                if known.takes(state):
+                    yield state.task
 
 
 async def _read(client: Client, tasks: Sequence[Task]) -> Sequence[Task]:
@@ -123,7 +125,7 @@ async def _read(client: Client, tasks: Sequence[Task]) -> Sequence[Task]:
             try:
                 return await client.task(task.id)
             except NotFound:
-                return msgspec.structs.replace(task, deleted=True, document={**task.document, "deleted": True})
+                return msgspec.structs.replace(task, deleted=True, document={**task.document, "deleted": True}, known_at=None)
 
     return await asyncio.gather(*map(one, tasks))
 
@@ -165,40 +167,63 @@ def _about(signal: Signal, repo: Repo) -> bool:
             return False
 
 
+@attrs.frozen
+class _TaskState:
+    """A state of a task, and the place in the log of its last known event; None: not known.
+
+    Times cannot order two states: the clocks of server and workers differ.
+    """
+
+    task: Task
+    at: Position | None
+
+    @classmethod
+    def read(cls, task: Task) -> _TaskState:
+        """The state in an answer of the server."""
+        return cls(task, None if task.known_at is None else Position.after(task.known_at))
+
+    def follows(self, before: _TaskState) -> bool:
+        """Whether it is another state than that one, and not an older one."""
+        is_older = self.at is not None and before.at is not None and self.at < before.at
+        return not is_older and self.task.document != before.task.document
+
+
 class _Known:
-    """The known states of the followed tasks: some, or (None) all that appear."""
+    """The known states of the followed tasks: some, each to its first end, or (None) all that appear."""
 
     def __init__(self, tasks: Sequence[Task] | None) -> None:
         self._open = tasks is None
-        self._tasks = {task.id: task for task in tasks or ()}
+        self._states = {task.id: _TaskState.read(task) for task in tasks or ()}
 
     @property
     def waiting(self) -> Sequence[Task]:
         """The tasks that have not ended."""
-        return [task for task in self._tasks.values() if not task.ended]
+        return [state.task for state in self._states.values() if not state.task.ended]
 
-    def at_stage(self, reached: _Stage) -> Sequence[Task]:
-        """Return the task that reached a stage, in its state at that time; empty for another task or attempt."""
-        task = self._tasks.get(reached.id)
-        if task is None or task.attempt != reached.attempt:
+    def at_stage(self, reached: _Stage, at: Position | None) -> Sequence[_TaskState]:
+        """Return the task that reached a stage, in its state at that place; empty for another task or attempt."""
+        known = self._states.get(reached.id)
+        if known is None or known.task.attempt != reached.attempt:
             return ()
         changes = {"stage": reached.stage, "progress": reached.progress, "updated_at": reached.at}
-        document = msgspec.to_builtins(changes)
-        return [msgspec.structs.replace(task, **changes, document={**task.document, **document})]
+        document = {**known.task.document, **msgspec.to_builtins(changes)}
+        return [_TaskState(msgspec.structs.replace(known.task, **changes, document=document), at)]
 
-    def takes(self, task: Task) -> bool:
-        """Whether this is news: a later state of a task followed that had not ended. It is known from now on."""
-        before = self._tasks.get(task.id)
-        if before is None:
-            news = self._open
-        else:
-            news = not before.ended and task.updated_at >= before.updated_at and task.document != before.document
+    def takes(self, state: _TaskState) -> bool:
+        """Whether this is news: a later state of a task followed. It is known from now on."""
+        id_ = state.task.id
+        before = self._states.get(id_)
+        news = self._open if before is None else (self._open or not before.task.ended) and state.follows(before)
         if news:
-            self._tasks.pop(task.id, None)
-            self._tasks[task.id] = task  # behind the others: the first is the one longest without a change
-            if self._open and len(self._tasks) > _REMEMBERED:
-                del self._tasks[next(iter(self._tasks))]
+            self._states.pop(id_, None)
+            self._states[id_] = state  # behind the others: the first is the one longest without a change
+            if self._open and len(self._states) > _REMEMBERED:
+                del self._states[next(iter(self._states))]
         return news
+
+    def forget_positions(self) -> None:
+        """Take any other state of a task for a later one."""
+        self._states = {id_: attrs.evolve(state, at=None) for id_, state in self._states.items()}
 
 
 class _Contact:

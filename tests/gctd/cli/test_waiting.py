@@ -238,16 +238,31 @@ async def test_a_server_that_restarts_is_waited_for(api: FakeApi, tmp_path: Path
 
 
 async def test_an_older_state_never_replaces_a_later_one(api: FakeApi, tmp_path: Path) -> None:
+    """The states that were read have three events that the stream has not sent yet."""
     api.tasks["task-1"] = task_document(1, "running", second=5, stage="test")
+    api.ahead = 3
     async with running("task", "watch", "task-1", "--json", url=api.url, home=tmp_path) as run:
         await after_connecting(api, reads=2)
         await api.publish("task", task_document(1, "running", second=1))
+        await stage(api, "clone", 3)
         await api.publish("task", task_document(1, "running", second=5, stage="test"))
         await api.publish("task", task_document(7, "running", second=9))
         await stage(api, "store", 9, attempt=2)
         await api.publish("task", task_document(1, "completed", second=9))
         result = await run.result()
     assert [json.loads(line)["status"] for line in result.out.splitlines()] == ["running", "completed"]
+
+
+async def test_a_task_of_a_worker_whose_clock_is_behind_is_followed_to_its_end(api: FakeApi, tmp_path: Path) -> None:
+    """The server created it at 10:00:30 by its own clock."""
+    api.tasks["task-1"] = task_document(1, second=30)
+    async with running("task", "watch", "task-1", "--json", url=api.url, home=tmp_path) as run:
+        await after_connecting(api, reads=2)
+        await api.change(task_document(1, "running", second=1))
+        await stage(api, "test", 2)
+        await api.change(task_document(1, "completed", second=3))
+        result = await run.result()
+    assert [json.loads(line)["status"] for line in result.out.splitlines()] == ["queued", "running", "running", "completed"]
 
 
 async def test_a_reset_of_the_event_stream_makes_the_states_read_again(api: FakeApi, tmp_path: Path) -> None:
@@ -295,6 +310,29 @@ async def test_watch_without_names_is_a_line_for_each_change_of_any_task(api: Fa
         ["2026-11-20T10:00:02Z", "task-3", REPO_URL, "cmd/tool", "queued"],
         ["2026-11-20T10:00:03Z", "task-1", REPO_URL, ".", "completed, attempt 1/3"],
     ]
+
+
+async def test_watch_without_names_shows_a_task_that_is_retried(api: FakeApi, tmp_path: Path) -> None:
+    api.tasks["task-1"] = task_document(1, "running", second=1)
+    async with running("task", "watch", "--json", url=api.url, home=tmp_path) as run:
+        await run.until("task-1")
+        await api.change(task_document(1, "failed", second=2))
+        await api.change(task_document(1, second=3, attempt=1))
+        await run.until("queued")
+    assert [json.loads(line)["status"] for line in run.out.decode().splitlines()] == ["running", "failed", "queued"]
+
+
+async def test_another_log_on_the_same_server_is_followed(api: FakeApi, tmp_path: Path) -> None:
+    """Its sequences are lower. The reset of the event stream announces it."""
+    api.tasks["task-1"] = task_document(1)
+    api.ahead = 50
+    async with running("task", "watch", "task-1", url=api.url, home=tmp_path) as run:
+        await after_connecting(api, reads=2)
+        api.ahead = 0
+        api.tasks["task-1"] = task_document(1, "completed", second=2)
+        await api.publish("reset", {})
+        result = await run.result()
+    assert (result.code, result.rows[1][:2]) == (0, ["task-1", "completed"])
 
 
 async def test_watch_until_terminal_follows_all_that_have_not_ended(api: FakeApi, tmp_path: Path) -> None:

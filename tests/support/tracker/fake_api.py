@@ -203,6 +203,7 @@ class FakeApi:
         self.frames: list[tuple[str, str, str]] = []
         self.resumed_from: list[str | None] = []
         self.cut_after: int | None = None
+        self.ahead = 0
         self._grown = asyncio.Condition()
         self._sequence = 0
         self._scripts: list[asyncio.Task[None]] = []
@@ -281,6 +282,7 @@ class FakeApi:
         if key == ("GET", "/api/sse"):
             return await self._stream(request)
         reply = self._usual(request, body)
+        reply = attrs.evolve(reply, headers={**reply.headers, "Event-Sequence": str(self._sequence + self.ahead)})
         if request.method == "POST" and self.after_post is not None:
             self._scripts.append(asyncio.ensure_future(self.after_post(self)))
             self.after_post = None
