@@ -119,7 +119,8 @@ class Reaper:
         if session == row.session:
             self._missing.pop(row.session, None)
             return None
-        if session is not None:
+        # Not at the first look: the replica of the broker that answers may have an earlier session of the worker.
+        if session is not None and row.session in self._missing:
             return f"worker {row.worker} was restarted"
         since = self._missing.setdefault(row.session, time.monotonic())
         return f"worker {row.worker} is gone" if time.monotonic() - since >= self._patience.absence else None

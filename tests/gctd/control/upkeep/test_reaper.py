@@ -1,0 +1,99 @@
+"""The reaper takes an attempt for lost if its worker is gone or was restarted, and not for one answer of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import attrs
+
+from eventlog.commands import Commands
+from eventlog.testing.memory import MemoryLog
+from gctd.control.heartbeat import Heartbeat
+from gctd.control.upkeep.reaper import Reaper, ReaperTimeouts
+from gctd.domain.registry import REGISTRY
+from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import QueueTask, StartTask
+from gctd.domain.task.events import TaskQueued
+from gctd.domain.task.state import Task, TaskStatus
+from gctd.readmodel.views import TaskView
+
+WORKER = "worker-1"
+
+
+@attrs.frozen
+class Tables:
+    """The tasks of a log that run."""
+
+    log: MemoryLog
+
+    async def task(self) -> TaskView:
+        """The only task."""
+        commit = await self.log.last(TASK.aggregate("task-1"))
+        assert commit is not None
+        state: Task = commit.state
+        return TaskView.of_state(state, commit.sequence)
+
+    async def tasks_running(self) -> Sequence[TaskView]:
+        found = await self.task()
+        return [found] if found.status == TaskStatus.RUNNING else []
+
+    async def repos_waiting(self) -> Sequence[Any]:
+        return []
+
+    async def tasks_waiting(self, *, since: datetime) -> Sequence[Any]:
+        del since
+        return []
+
+
+@attrs.define
+class Answers:
+    """The answers of the broker on the session of the worker, in order; None: the worker is gone."""
+
+    sessions: list[str | None]
+
+    async def present(self) -> Mapping[str, bytes]:
+        session = self.sessions.pop(0)
+        return {} if session is None else {WORKER: Heartbeat(session=session, status="busy").encoded()}
+
+
+async def swept(*sessions: str | None, absence: float = 60.0) -> TaskView:
+    """A task that runs in session `new` of a worker, after one sweep for each answer of the broker."""
+    log, at = MemoryLog(REGISTRY), datetime.now(UTC)
+    commands = Commands(log)
+    queued = TaskQueued(
+        id="task-1",
+        repo_id="r1",
+        repo_url="https://example.com/a",
+        project=".",
+        ref="main",
+        engine="native",
+        max_attempts=3,
+        config=ProjectConfig(),
+        at=at,
+    )
+    await commands.execute(TASK, queued.id, QueueTask(queued))
+    await commands.execute(TASK, queued.id, StartTask(worker=WORKER, session="new", at=at + timedelta(seconds=1)))
+    tables, broker = Tables(log), Answers(list(sessions))
+    reaper = Reaper(log, commands, cast("Any", tables), cast("Any", None), cast("Any", broker), ReaperTimeouts(absence=absence))
+    for _ in sessions:
+        await reaper.sweep()
+    return await tables.task()
+
+
+async def test_one_answer_with_an_earlier_session_ends_no_attempt() -> None:
+    """A replica of the broker that is behind gives it."""
+    assert (await swept("old", "new", "old", "new")).status == TaskStatus.RUNNING
+
+
+async def test_the_attempt_of_a_worker_that_was_restarted_is_lost() -> None:
+    task = await swept("new", "newer", "newer")
+    assert (task.status, task.reason) == (TaskStatus.PENDING, "worker worker-1 was restarted")
+
+
+async def test_the_attempt_of_a_worker_that_is_gone_is_lost_after_the_absence() -> None:
+    assert (await swept("new", None, None)).status == TaskStatus.RUNNING
+    task = await swept("new", None, absence=0.0)
+    assert (task.status, task.reason) == (TaskStatus.PENDING, "worker worker-1 is gone")
