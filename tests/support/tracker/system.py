@@ -91,6 +91,11 @@ class TrackerSystem:
             **self._added,
         }
 
+    def remove_database(self) -> None:
+        """Remove the read model of the stopped control plane."""
+        for file in self.directory.glob(f"{self.database.name}*"):
+            file.unlink()
+
     async def start(self, name: str, *arguments: str, **environment: str) -> Program:
         """Start a module as a program; it ends with this process at the latest."""
         log = self.directory / f"{name}.log"

@@ -49,6 +49,10 @@ export const refresh = rereading<Task>({
   path: "/api/tasks?show_seen=true&limit=1000",
   most: MOST,
   idOf: ({ id }) => id,
+  forget: () => {
+    byId.forEach((known, id) => byId.set(id, { ...known, sequence: 0 }));
+    removed.clear();
+  },
   put: (task, sequence) => put(task, sequence, 0),
   leave: (found, sequence) => {
     for (const [id, known] of byId) if (!found.has(id) && known.sequence <= sequence) byId.delete(id);

@@ -9,6 +9,8 @@ interface Whole<Row> {
   /** No more are read. */
   most?: number;
   idOf: (row: Row) => string;
+  /** The known positions may be of another log: each row that is read from now on replaces the known one. */
+  forget: () => void;
   /** Take a row as it was at that position of the log, unless a later one is known. */
   put: (row: Row, sequence: number) => void;
   /** All items at that position have been read: other items are gone, unless they are newer. */
@@ -17,12 +19,13 @@ interface Whole<Row> {
 }
 
 /** A function that rereads the list. The last of several readings counts, and earlier ones end. */
-export function rereading<Row>({ stream, path, most = Infinity, idOf, put, leave, publish }: Whole<Row>): () => Promise<void> {
+export function rereading<Row>({ stream, path, most = Infinity, idOf, forget, put, leave, publish }: Whole<Row>): () => Promise<void> {
   let reading: AbortController | null = null;
   return async () => {
     reading?.abort();
     const controller = new AbortController();
     reading = controller;
+    if (!stream.last.value) forget(); // the service cannot continue after the last event: its log may have been restored
     const found = new Set<string>();
     let from = Infinity;
     try {

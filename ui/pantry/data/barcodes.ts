@@ -5,12 +5,12 @@ import { ask } from "../../kit/data/http";
 import type { Live } from "../../kit/data/live";
 import { compare } from "../../kit/data/positions";
 import { rereading } from "../../kit/data/reread";
-import { stored, write } from "./database";
+import { KEPT_HERE, stored, write } from "./database";
 import { API, stream } from "./live";
 import type { Barcode } from "./types";
 
 interface Named extends Barcode {
-  /** The position of the log that it is known from; "0" if this browser has kept it. */
+  /** The position of the log that it is known from. */
   position: string;
 }
 
@@ -23,7 +23,7 @@ export async function startBarcodes(): Promise<void> {
   stream.listen(apply);
   stream.onResync(() => void refresh());
   const kept = (await stored<{ id: string; codes?: Barcode[] }>("known")).find(({ id }) => id === "codes");
-  for (const barcode of kept?.codes ?? []) if (!named.has(barcode.code)) named.set(barcode.code, { ...barcode, position: "0" });
+  for (const barcode of kept?.codes ?? []) if (!named.has(barcode.code)) named.set(barcode.code, { ...barcode, position: KEPT_HERE });
   barcodes.tell();
 }
 
@@ -31,6 +31,10 @@ const refresh = rereading<Barcode>({
   stream,
   path: `${API}/codes`,
   idOf: ({ code }) => code,
+  forget: () => {
+    named.forEach((known, code) => named.set(code, { ...known, position: KEPT_HERE }));
+    free.clear();
+  },
   put: (barcode, sequence) => put(barcode, String(sequence)),
   leave: (found, sequence) => {
     for (const code of named.keys()) if (!found.has(code)) remove(code, String(sequence));

@@ -8,6 +8,9 @@ import { Cell } from "../../kit/data/cell";
 
 export type Store = "changes" | "known";
 
+/** The position of kept values, before any position of a log: each answer of the service replaces them. */
+export const KEPT_HERE = "0";
+
 /** Whether what is stored outlasts this page. */
 export const isDurable = new Cell(true);
 

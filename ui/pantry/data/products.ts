@@ -5,7 +5,7 @@ import { ask } from "../../kit/data/http";
 import type { Live } from "../../kit/data/live";
 import { compare } from "../../kit/data/positions";
 import { rereading } from "../../kit/data/reread";
-import { stored, write } from "./database";
+import { KEPT_HERE, stored, write } from "./database";
 import { API, stream } from "./live";
 import type { Product } from "./types";
 
@@ -35,8 +35,6 @@ export const products = new Cell<Products>({ byCode, order, read: false, error: 
 export const isLow = ({ current_stock, min_stock }: Product): boolean => current_stock <= min_stock;
 
 const SAVE_AFTER = 500;
-/** Before any position of a log: each answer of the service replaces what this browser has kept. */
-const KEPT_HERE = "0";
 let saving = 0;
 
 /** Begin to follow. Until the service answers, the products are the ones that this browser has kept. */
@@ -61,6 +59,7 @@ export const refresh = rereading<Product>({
   stream,
   path: `${API}/products?active=true`,
   idOf: ({ ean13 }) => ean13,
+  forget: () => byCode.forEach((known, ean13) => byCode.set(ean13, { ...known, position: KEPT_HERE })),
   put: (product, sequence) => put(product, String(sequence)),
   leave: (found, sequence) => {
     for (const ean13 of byCode.keys()) if (!found.has(ean13)) put({ ean13, active: false }, String(sequence));
