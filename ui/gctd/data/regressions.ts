@@ -5,7 +5,8 @@ import { figuresOf, riskyOf } from "./risky";
 import type { Analysis, HistoryEntry } from "./types";
 
 const WEEK = 7 * 86_400_000;
-const MOST_PROJECTS = 40;
+/** How many projects are compared at most. */
+export const MOST_PROJECTS = 40;
 const AT_A_TIME = 4;
 const SMALLEST = 0.01;
 

@@ -5,14 +5,14 @@ import { read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { Pill } from "../../kit/parts/pill";
 import { Link } from "../../kit/page/router";
-import { ErrorPanel } from "../../kit/parts/states";
+import { ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { Ago, Took } from "../../kit/parts/time";
 import { analyse } from "../data/actions";
 import type { Whole } from "../analysis/types";
 import { count, plural, score, shortCommit, stageOf } from "../data/names";
 import { analysisAt, functionAt, historyAt, keyOf, taskAt } from "../data/places";
 import { figuresOf, riskyOf } from "../data/risky";
-import { tasks } from "../data/tasks";
+import { refresh, tasks } from "../data/tasks";
 import type { Analysis, Project, Repo, Task } from "../data/types";
 import { Settings } from "./settings";
 
@@ -163,6 +163,8 @@ const RECENT = 8;
 /** The latest tasks of a repository; a completed one links to its analysis. */
 export function RecentTasks({ url }: { url: string }) {
   const all = useTasksOf(url);
+  const { read: isRead, error } = useCell(tasks);
+  if (all.length === 0 && !isRead) return error ? <ErrorPanel error={error} retry={() => void refresh()} /> : <Skeleton />;
   if (all.length === 0) return <p class="muted">There is no task in the list.</p>;
   return (
     <>

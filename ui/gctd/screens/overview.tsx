@@ -12,11 +12,11 @@ import { Treemap } from "../../kit/charts/treemap";
 import { useActivity, type Happened } from "../data/activity";
 import { count, plural, projectName, repoName, score } from "../data/names";
 import { analysisAt, repoAt, taskAt } from "../data/places";
-import { regressions, type Change } from "../data/regressions";
+import { MOST_PROJECTS, regressions, type Change } from "../data/regressions";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
 import { figuresOf, riskyOf } from "../data/risky";
-import { tasks } from "../data/tasks";
+import { refresh, tasks } from "../data/tasks";
 import type { Analysis, Repo, Task } from "../data/types";
 import { workers } from "../data/workers";
 
@@ -27,11 +27,15 @@ const MOST = 8;
 
 export default function Overview() {
   const { repos, analyses, read, error } = useRepos();
+  const list = useCell(tasks);
+  const isRead = read && list.read;
+  const anyError = error ?? list.error;
   return (
     <div class="page">
       <h1 class="hidden-text">Overview</h1>
       <Tiles analyses={analyses} read={read} />
       {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : null}
+      {list.error ? <ErrorPanel error={list.error} retry={() => void refresh()} /> : null}
       {read && repos.length === 0 ? (
         <section class="first" aria-label="First repository">
           <h2>See which functions are risky</h2>
@@ -44,15 +48,15 @@ export default function Overview() {
         <div class="columns">
           <div>
             <Panel title="Risk" note="area: functions; colour: share of risky functions">
-              {!read && !error ? <Skeleton /> : <RiskMap analyses={analyses} />}
+              {read ? <RiskMap analyses={analyses} /> : <Unread error={error} />}
             </Panel>
-            <Panel title="Needs attention">{read ? <Attention repos={repos} analyses={analyses} /> : <Skeleton />}</Panel>
+            <Panel title="Needs attention">{isRead ? <Attention repos={repos} analyses={analyses} /> : <Unread error={anyError} />}</Panel>
           </div>
           <div>
             <Panel title="Last hour" note="tasks by the minute">
-              <Throughput />
+              {list.read ? <Throughput /> : <Unread error={list.error} />}
             </Panel>
-            <Panel title="Worse this week">{read ? <Regressions analyses={analyses} /> : <Skeleton />}</Panel>
+            <Panel title="Worse this week">{read ? <Regressions analyses={analyses} /> : <Unread error={error} />}</Panel>
             <Panel title="Activity" note="as it happens">
               <Activity />
             </Panel>
@@ -61,6 +65,11 @@ export default function Overview() {
       )}
     </div>
   );
+}
+
+/** The place of something that is not read yet, or could not be read: the page shows that error above. */
+function Unread({ error }: { error: unknown }) {
+  return error ? <p class="muted">Not known: it could not be read.</p> : <Skeleton />;
 }
 
 function Panel({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
@@ -86,8 +95,8 @@ function Tile({ to, figure, name, note, tone = "" }: { to: string; figure: strin
 }
 
 function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolean }) {
-  const { counts, byId } = useCell(tasks);
-  const { list } = useCell(workers);
+  const { counts, byId, read: knowsTasks } = useCell(tasks);
+  const { list, read: knowsWorkers } = useCell(workers);
   const present = useNow();
   const functions = analyses.reduce((sum, one) => sum + figuresOf(one).total_funcs, 0);
   const combined = analyses.reduce((sum, one) => sum + figuresOf(one).combined, 0);
@@ -99,19 +108,19 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
   const waiting = counts.queued + counts.pending;
   return (
     <ul class="tiles">
-      <Tile to="/tasks?q=status:running" name="Running" figure={count(counts.running)} note={waiting ? `${count(waiting)} waiting` : "none waiting"} />
+      <Tile to="/tasks?q=status:running" name="Running" figure={knowsTasks ? count(counts.running) : "–"} note={!knowsTasks ? "" : waiting ? `${count(waiting)} waiting` : "none waiting"} />
       <Tile
         to="/tasks?q=status:failed,expired"
         name="Failed in 24 h"
-        figure={count(failed)}
-        note={`${count(counts.failed + counts.expired)} in the list`}
+        figure={knowsTasks ? count(failed) : "–"}
+        note={knowsTasks ? `${count(counts.failed + counts.expired)} in the list` : ""}
         tone={failed ? "bad" : ""}
       />
       <Tile
         to="/workers"
         name="Workers"
-        figure={count(here.length)}
-        note={paused ? `${paused} paused` : plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "slot")}
+        figure={knowsWorkers ? count(here.length) : "–"}
+        note={!knowsWorkers ? "" : paused ? `${paused} paused` : plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "slot")}
         tone={list.length > 0 && here.length === 0 ? "bad" : ""}
       />
       <Tile to="/analyses?sort=-average" name="Average CRAP" figure={functions ? score(combined / functions) : "–"} note={read ? plural(analyses.length, "project") : ""} />
@@ -226,6 +235,7 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
       found.push({ key: `s ${analysis.id}`, to: repoAt(analysis.repo_id), state: "expired", word: "stale", name: projectName(analysis.repo_info.url, analysis.project), why: "not analysed for two weeks", at: analysis.analyzed_at });
     }
   }
+  if (found.length === 0 && analyses.length === 0) return <p class="muted">No project is analysed yet.</p>;
   if (found.length === 0) return <p class="good">All is well: the latest analysis of each project completed.</p>;
   return (
     <ul class="matters">
@@ -257,7 +267,9 @@ function Regressions({ analyses }: { analyses: readonly Analysis[] }) {
   }, [version]);
   if (error) return <ErrorPanel error={error} />;
   if (!found) return <Skeleton />;
-  if (found.length === 0) return <p class="good">No project got worse.</p>;
+  if (found.length === 0) {
+    return <p class="good">{analyses.length > MOST_PROJECTS ? `Of the ${MOST_PROJECTS} projects that were analysed last, none got worse.` : "No project got worse."}</p>;
+  }
   return (
     <ul class="matters">
       {found.slice(0, MOST).map((change) => (

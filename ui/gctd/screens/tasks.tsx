@@ -217,10 +217,11 @@ const allOf = (list: TaskList): Task[] => [...list.byId.values()].map(({ task })
 function Rail({ list, filter, setFilter }: { list: TaskList; filter: string; setFilter: (filter: string) => void }) {
   const chosen = valueOf(filter, "status");
   const all = STATUSES.reduce((sum, status) => sum + list.counts[status], 0);
+  const shown = (figure: number) => (list.read ? count(figure) : "–");
   return (
     <nav class="rail" aria-label="Tasks by status">
       <button type="button" aria-pressed={chosen === ""} onClick={() => setFilter(withValue(filter, "status", ""))}>
-        <span>all</span> <span class="number">{count(all)}</span>
+        <span>all</span> <span class="number">{shown(all)}</span>
       </button>
       {STATUSES.map((status) => (
         <button
@@ -229,7 +230,7 @@ function Rail({ list, filter, setFilter }: { list: TaskList; filter: string; set
           aria-pressed={chosen === status}
           onClick={() => setFilter(withValue(filter, "status", chosen === status ? "" : status))}
         >
-          <Pill state={status} /> <span class="number">{count(list.counts[status])}</span>
+          <Pill state={status} /> <span class="number">{shown(list.counts[status])}</span>
         </button>
       ))}
     </nav>
