@@ -14,7 +14,17 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import AggregateId, Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
+from eventlog import (
+    AggregateId,
+    Commit,
+    Decider,
+    EventLog,
+    EventLogError,
+    Position,
+    RecordedEvent,
+    Unavailable,
+    UndecodableCommit,
+)
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
 
@@ -84,8 +94,7 @@ class CommitFrames:
         if len(events) == 1 and not self._needs_previous_state(commit):
             return (EventChange(aggregate=commit.aggregate, event=events[0], before=None, after=state, sequence=commit.sequence),)
         decider = self._deciders[commit.category]
-        earlier = await self._log.last(commit.aggregate, up_to=commit.sequence - 1) if commit.sequence > 1 else None
-        before = None if earlier is None else earlier.state
+        before = await self._state_before(commit)
         happened = []
         for event in events:
             after = decider.fold((event.data,), before)
@@ -94,6 +103,14 @@ class CommitFrames:
             )
             before = after
         return happened
+
+    async def _state_before(self, commit: Commit) -> Any:
+        if not commit.guard:
+            return None
+        earlier = await self._log.at(commit.guard)
+        if earlier is None:
+            raise Unavailable(f"sequence {commit.guard} cannot be read now")
+        return earlier.state
 
 
 class Feed:
