@@ -25,7 +25,7 @@ async def test_a_client_that_is_cut_off_sees_every_event_once_and_in_order(tmp_p
         await system.register(REPO)
         async with system.log() as log:
             first = (await log.head()).last
-        async with Listener(f"{system.url}/api/sse", cut_after=lambda: random.randint(1, 12)) as listener:
+        async with Listener(f"{system.url}/api/sse", cut_after=lambda: random.randint(1, 12), after=first) as listener:
             for _ in range(10):
                 await system.post("/api/repos/analyze", {"repo_url": REPO})
             await wait_until(lambda: listener.connections > 10)

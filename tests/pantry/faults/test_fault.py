@@ -152,12 +152,12 @@ async def test_a_crossing_of_the_minimum_is_told_once_in_either_direction(tmp_pa
     async with pantry_system(tmp_path) as system:
         server = system.one
         await server.create(min_stock=5)
-        await server.moved("in", 10)
+        first = int((await server.move("in", 10)).headers["Event-Sequence"])
         expected = [
             *[("stock", 5), ("low_stock", True), ("stock", 4), ("stock", 5), ("stock", 6), ("low_stock", False), ("stock", 7)],
             *[("product", 8), ("low_stock", True), ("product", 7)],
         ]
-        async with Listener(f"{server.url}{API}/events", cut_after=lambda: 2) as listener:
+        async with Listener(f"{server.url}{API}/events", cut_after=lambda: 2, after=first) as listener:
             for type_, quantity in (("out", 5), ("out", 1), ("in", 1), ("in", 1), ("in", 1)):
                 await server.moved(type_, quantity)
             document = {"name": "flour", "unit": "kg"}

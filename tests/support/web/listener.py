@@ -8,6 +8,7 @@ from typing import Self
 
 import aiohttp
 
+from httpkit.sse.frames import LAST_INDEX
 from tests.support.waiting import wait_until
 
 
@@ -16,10 +17,11 @@ class Listener:
 
     Inside the context the first connection is open: the listener misses no event that happens there. `ids` and `events` are the
     seen events, in order; `resets` counts the `reset` events. With `cut_after` the listener closes each connection after the
-    number of events that it returns.
+    number of events that it returns. With `after` it sees the events after this sequence of the log. Without it, events that
+    happened just before may be among the first: a command is answered before its event is sent.
     """
 
-    def __init__(self, url: str, *, cut_after: Callable[[], int] | None = None) -> None:
+    def __init__(self, url: str, *, cut_after: Callable[[], int] | None = None, after: int | None = None) -> None:
         self.url = url
         self.ids: list[str] = []
         self.events: list[tuple[str, str]] = []
@@ -27,7 +29,7 @@ class Listener:
         self.connections = 0
         self.connected = False
         self._cut_after = cut_after
-        self._last = ""
+        self._last = "" if after is None else f"{after}.{LAST_INDEX}"
         self._running: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:

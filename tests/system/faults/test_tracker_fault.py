@@ -123,7 +123,7 @@ async def test_kill_9_of_nats_server_four_times_under_load(system: TrackerSystem
         await system.start_worker(number, FAKE_SECONDS="0.02", FAKE_PROJECTS="3", GCTD_CONCURRENCY="4")
     await system.register(REPO)
     first = await head(system)
-    async with Listener(f"{system.url}/api/sse") as listener:
+    async with Listener(f"{system.url}/api/sse", after=first) as listener:
         writers = [asyncio.create_task(_write(system, 6)) for _ in range(4)]
         for _ in range(4):
             await more_events(listener, writers)
@@ -148,7 +148,7 @@ async def test_kill_9_of_the_control_plane_under_load(system: TrackerSystem) -> 
     await system.start_worker(1, FAKE_SECONDS="0.02", FAKE_PROJECTS="3", GCTD_CONCURRENCY="4")
     await system.register(REPO)
     first = await head(system)
-    async with Listener(f"{system.url}/api/sse") as listener:
+    async with Listener(f"{system.url}/api/sse", after=first) as listener:
         writers = [asyncio.create_task(_write(system, 5)) for _ in range(4)]
         for _ in range(4):
             await more_events(listener, writers)
