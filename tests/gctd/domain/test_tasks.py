@@ -67,12 +67,12 @@ from gctd.domain.task.events import (
     TaskFailed,
     TaskHidden,
     TaskLogStored,
-    TaskQueued,
     TaskRetried,
     TaskSeen,
     TaskStarted,
 )
 from gctd.domain.task.state import TaskStatus
+from tests.support.tracker.queued import queued_task
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LATER = AT + timedelta(seconds=10)
@@ -91,17 +91,7 @@ ANALYSIS = Analysis(
     analyzed_at=AT,
     duration_ms=5,
 )
-QUEUED = TaskQueued(
-    id="task-1",
-    repo_id="r1",
-    repo_url="https://example.com/a",
-    project=".",
-    ref="main",
-    engine="native",
-    max_attempts=3,
-    config=ProjectConfig(),
-    at=AT,
-)
+QUEUED = queued_task(AT)
 LOG = AttemptLog(digest="e", size=3, cut=0, cut_at=3)
 STARTED = TaskStarted(attempt=1, worker="w", session="s", at=AT)
 COMPLETE = CompleteTask(attempt=1, session="s", analysis=ANALYSIS, at=LATER)

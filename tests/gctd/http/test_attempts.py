@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import TASK
 from gctd.domain.task.events import (
     AttemptLog,
@@ -18,13 +17,13 @@ from gctd.domain.task.events import (
     TaskExpired,
     TaskFailed,
     TaskLogStored,
-    TaskQueued,
     TaskStageReached,
     TaskStarted,
 )
 from gctd.readmodel.attempts import AttemptView, attempts_of
 from gctd.readmodel.views import TaskView
 from projections.model import timestamp_text
+from tests.support.tracker.queued import queued_task
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -33,17 +32,7 @@ def at(seconds: float) -> datetime:
     return AT + timedelta(seconds=seconds)
 
 
-QUEUED = TaskQueued(
-    id="task-1",
-    repo_id="r1",
-    repo_url="https://example.com/a",
-    project=".",
-    ref="main",
-    engine="native",
-    max_attempts=3,
-    config=ProjectConfig(),
-    at=AT,
-)
+QUEUED = queued_task(AT)
 STARTED = TaskStarted(attempt=1, worker="w", session="s", at=at(1))
 LOG = AttemptLog(digest="d", size=5, cut=0, cut_at=5)
 

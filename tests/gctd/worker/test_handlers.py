@@ -16,16 +16,16 @@ from eventlog.commit import Proposal
 from eventlog.testing.memory import MemoryLog
 from gctd.domain.analysis import Analysis, Blob, Summary
 from gctd.domain.registry import REGISTRY
-from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import QueueTask
-from gctd.domain.task.events import TaskCompleted, TaskQueued
+from gctd.domain.task.events import TaskCompleted
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.work import Discovered, Equipment, OnStage
+from tests.support.tracker.queued import queued_task
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -81,17 +81,7 @@ class Slow:
             await self.go_on.wait()
 
     async def queue(self, id_: str) -> None:
-        queued = TaskQueued(
-            id=id_,
-            repo_id="r1",
-            repo_url="https://example.com/a",
-            project=".",
-            ref="main",
-            engine="native",
-            max_attempts=3,
-            config=ProjectConfig(),
-            at=AT,
-        )
+        queued = queued_task(AT, id_)
         await self.commands.execute(TASK, id_, QueueTask(queued))
 
     async def status(self, id_: str) -> TaskStatus:

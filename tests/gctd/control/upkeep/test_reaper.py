@@ -13,12 +13,11 @@ from eventlog.testing.memory import MemoryLog
 from gctd.control.heartbeat import Heartbeat
 from gctd.control.upkeep.reaper import Reaper, ReaperTimeouts
 from gctd.domain.registry import REGISTRY
-from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import QueueTask, StartTask
-from gctd.domain.task.events import TaskQueued
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.readmodel.views import TaskView
+from tests.support.tracker.queued import queued_task
 
 WORKER = "worker-1"
 
@@ -63,17 +62,7 @@ async def swept(*sessions: str | None, absence: float = 60.0) -> TaskView:
     """A task that runs in session `new` of a worker, after one sweep for each answer of the broker."""
     log, at = MemoryLog(REGISTRY), datetime.now(UTC)
     commands = Commands(log)
-    queued = TaskQueued(
-        id="task-1",
-        repo_id="r1",
-        repo_url="https://example.com/a",
-        project=".",
-        ref="main",
-        engine="native",
-        max_attempts=3,
-        config=ProjectConfig(),
-        at=at,
-    )
+    queued = queued_task(at)
     await commands.execute(TASK, queued.id, QueueTask(queued))
     await commands.execute(TASK, queued.id, StartTask(worker=WORKER, session="new", at=at + timedelta(seconds=1)))
     tables, broker = Tables(log), Answers(list(sessions))

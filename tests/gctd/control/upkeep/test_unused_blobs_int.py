@@ -19,12 +19,12 @@ from eventlog.jetstream.transport.connection import Connection
 from gctd.control.upkeep.unused_blobs import UnusedBlobs
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.registry import REGISTRY
-from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import CancelTask, CompleteTask, DropTask, QueueTask, StartTask
-from gctd.domain.task.events import AttemptLog, TaskQueued
+from gctd.domain.task.events import AttemptLog
 from gctd.engines.functions.sources import KeptFile, KeptSources, encode_sources
 from tests.gctd.domain.test_tasks import ANALYSIS
+from tests.support.tracker.queued import queued_task
 
 GRACE = 0.0
 """Seconds: all that is stored is old at once."""
@@ -42,17 +42,7 @@ class Site:
     async def queue(self, id_: str, repo: str) -> None:
         """Queue a task, and start it."""
         now = datetime.now(UTC)
-        queued = TaskQueued(
-            id=id_,
-            repo_id=repo,
-            repo_url=f"https://example.com/{repo}",
-            project=".",
-            ref="main",
-            engine="native",
-            max_attempts=3,
-            config=ProjectConfig(),
-            at=now,
-        )
+        queued = queued_task(now, id_, repo_id=repo, repo_url=f"https://example.com/{repo}")
         await self.commands.execute(TASK, id_, QueueTask(queued))
         await self.commands.execute(TASK, id_, StartTask(worker="w", session="s", at=now))
 
