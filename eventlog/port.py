@@ -11,6 +11,7 @@ from typing import Protocol
 import attrs
 
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
+from eventlog.errors import Unavailable
 from eventlog.registry import Registry
 
 DEADLINE = 15.0
@@ -99,3 +100,11 @@ class EventLog(Protocol):
 
     async def head(self) -> Head:
         """Where the log begins and ends now, asked of the leader. Raises Unavailable."""
+
+
+async def commit_at(log: EventLog, sequence: int) -> Commit:
+    """The commit at a sequence at which one was stored. Raises Unavailable."""
+    commit = await log.at(sequence)
+    if commit is None:
+        raise Unavailable(f"sequence {sequence} cannot be read now")
+    return commit

@@ -14,17 +14,8 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import (
-    AggregateId,
-    Commit,
-    Decider,
-    EventLog,
-    EventLogError,
-    Position,
-    RecordedEvent,
-    Unavailable,
-    UndecodableCommit,
-)
+from eventlog import AggregateId, Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
+from eventlog.port import commit_at
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
 
@@ -94,7 +85,7 @@ class CommitFrames:
         if len(events) == 1 and not self._needs_previous_state(commit):
             return (EventChange(aggregate=commit.aggregate, event=events[0], before=None, after=state, sequence=commit.sequence),)
         decider = self._deciders[commit.category]
-        before = await self._state_before(commit)
+        before = (await commit_at(self._log, commit.guard)).state if commit.guard else None
         happened = []
         for event in events:
             after = decider.fold((event.data,), before)
@@ -103,14 +94,6 @@ class CommitFrames:
             )
             before = after
         return happened
-
-    async def _state_before(self, commit: Commit) -> Any:
-        if not commit.guard:
-            return None
-        earlier = await self._log.at(commit.guard)
-        if earlier is None:
-            raise Unavailable(f"sequence {commit.guard} cannot be read now")
-        return earlier.state
 
 
 class Feed:

@@ -11,8 +11,8 @@ from eventlog.commands.keys import Keys, KeyUse, check_request, use_in
 from eventlog.commands.rounds import Outcome
 from eventlog.commit import AggregateId, Commit, Context
 from eventlog.decider import Decider
-from eventlog.errors import KeyReused, LogDiverged, Unavailable
-from eventlog.port import EventLog
+from eventlog.errors import KeyReused, LogDiverged
+from eventlog.port import EventLog, commit_at
 
 
 class Replays:
@@ -48,7 +48,7 @@ class Replays:
             return None
         if self._keys is None:
             raise ValueError("this executor was given no read model to find idempotency keys in")
-        use = None if spent is None else use_in(await self._read(spent), context.key)
+        use = None if spent is None else use_in(await commit_at(self._log, spent), context.key)
         found = use or uses.get(context.key)
         if isinstance(found, Exception):
             raise found
@@ -57,7 +57,7 @@ class Replays:
         check_request(context, found.fingerprint)
         if found.subject != aggregate.subject:
             raise KeyReused(f"the idempotency key {context.key!r} was used for {found.subject}")
-        commit = await self._read(found.sequence)
+        commit = await commit_at(self._log, found.sequence)
         if use_in(commit, context.key) is None:
             raise LogDiverged(found.sequence)  # the tables saw the key in a commit that is not there any more
         outcome = await self._outcome(commit, context.key)
@@ -71,7 +71,7 @@ class Replays:
         Its commits have adjacent sequences, and the first one is the cause of the others.
         """
         outcomes = [earlier]
-        first = await self._read(earlier.sequence)
+        first = await commit_at(self._log, earlier.sequence)
         while (commit := await self._log.at(earlier.sequence + len(outcomes))) is not None:
             if commit.events[0].context.causation != first.id:
                 break
@@ -80,7 +80,7 @@ class Replays:
 
     async def _state_after(self, decider: Decider[Any, Any, Any], commit: Commit, key: str) -> Any:
         """The state right after one command's events, in a commit that holds other commands' events too."""
-        state = (await self._read(commit.guard)).state if commit.guard else None
+        state = (await commit_at(self._log, commit.guard)).state if commit.guard else None
         last = max(index for index, event in enumerate(commit.events) if event.context.key == key)
         return decider.fold((event.data for event in commit.events[: last + 1]), state)
 
@@ -93,9 +93,3 @@ class Replays:
             state=commit.state,
             replayed=True,
         )
-
-    async def _read(self, sequence: int) -> Commit:
-        commit = await self._log.at(sequence)
-        if commit is None:
-            raise Unavailable(f"sequence {sequence} cannot be read now")
-        return commit

@@ -55,14 +55,14 @@ class ReceivedFrame:
     @property
     def position(self) -> Position | None:
         """Its place in the log, by its id; None if that names no place."""
-        match = None if self.id is None else _POSITION.fullmatch(self.id)
-        return None if match is None else Position(int(match["sequence"]), int(match["index"] or 0))
+        _, position = _place(self.id)
+        return position
 
-    @property
-    def epoch(self) -> str | None:
-        """The part of the id that identifies the log; None if the id has none."""
-        match = None if self.id is None else _POSITION.fullmatch(self.id)
-        return None if match is None else match["epoch"]
+
+def _place(id_: str | None) -> tuple[str | None, Position | None]:
+    """The log and the place in it that an id names; None if it does not name them."""
+    match = None if id_ is None else _POSITION.fullmatch(id_)
+    return (None, None) if match is None else (match["epoch"], Position(int(match["sequence"]), int(match["index"] or 0)))
 
 
 @attrs.frozen
@@ -159,14 +159,14 @@ class _Delivered:
         self._epoch: str | None = None
         self._last = Position(-1)
 
-    def first_time(self, frame: ReceivedFrame) -> bool:
-        """Whether a frame is new; one without a position always is."""
-        position = frame.position
+    def first_time(self, id_: str | None) -> bool:
+        """Whether a frame of this id is new; one without a position always is."""
+        epoch, position = _place(id_)
         if position is None:
             return True
-        if frame.epoch == self._epoch and position <= self._last:
+        if epoch == self._epoch and position <= self._last:
             return False
-        self._epoch, self._last = frame.epoch, position
+        self._epoch, self._last = epoch, position
         return True
 
 
@@ -190,7 +190,7 @@ async def follow(connect: Connect, *, after: str | None = None, first_wait: floa
                     for frame in frames:
                         if frame.event == RESET:
                             delivered = _Delivered()
-                        if delivered.first_time(frame):
+                        if delivered.first_time(frame.id):
                             failures = 0
                             yield frame
         except (Unavailable, TimedOut) as lost:

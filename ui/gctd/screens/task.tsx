@@ -145,7 +145,7 @@ function Attempts({ task, version }: { task: Task; version: number }) {
   }, [version]);
   if (error && !value) return <ErrorPanel error={error} retry={reload} />;
   if (!value) return <Skeleton />;
-  if (value.length === 0) return <p class="muted">{!canCancel(task) ? "No worker began it." : "No attempt yet: it waits for a worker."}</p>;
+  if (value.length === 0) return <p class="muted">{canCancel(task) ? "No attempt yet: it waits for a worker." : "No worker began it."}</p>;
   const shown = value.find((attempt) => attempt.attempt === chosen) ?? value.at(-1);
   return (
     <section aria-labelledby="attempts-title">
