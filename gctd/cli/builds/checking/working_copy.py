@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from http import HTTPStatus
@@ -15,6 +16,8 @@ from gctd.domain.errors import GctdError
 
 _SECONDS = 120.0
 _DEEPER = "fetch more of the history"
+_REVISION = re.compile(r"HEAD|@|.*(?:[~^:]|@\{).*")
+"""Names that no branch can have (gitrevisions(7)). Below `origin/`, HEAD is the default branch of the remote."""
 
 
 class NotAWorkingCopy(GctdError):
@@ -75,6 +78,8 @@ class WorkingCopy:
         return BaseCommit(commit=found, kind=kind)
 
     def _named(self, name: str) -> tuple[str, Kind]:
+        if _REVISION.fullmatch(name):
+            return self._commit(name), Kind.COMMIT
         for ref in (f"refs/heads/{name}", f"refs/remotes/{name}", f"refs/remotes/origin/{name}"):
             if (tip := _git(self.root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")) is None:
                 continue
@@ -87,10 +92,13 @@ class WorkingCopy:
         tag = _git(self.root, "rev-parse", "--verify", "--quiet", f"refs/tags/{name}^{{commit}}")
         if tag is not None:
             return tag, Kind.TAG
+        return self._commit(name), Kind.COMMIT
+
+    def _commit(self, name: str) -> str:
         commit = None if name.startswith("-") else _git(self.root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         if commit is None:
             raise NotAWorkingCopy(f"{name} is no branch, tag or commit of this clone: fetch it first")
-        return commit, Kind.COMMIT
+        return commit
 
     def put(self, commit: str, directory: Path) -> None:
         """Check a commit out in a new directory. This working copy does not change. Raises NotAWorkingCopy."""

@@ -58,6 +58,29 @@ def test_a_commit_is_not_compared_with_itself_and_a_changed_tree_is_compared_wit
         (copy / "new.txt").unlink()
 
 
+def test_head_and_revisions_are_of_the_working_copy_and_not_of_its_remote(copy: Path, tmp_path: Path) -> None:
+    """A clone has the default branch of its remote as `origin/HEAD`."""
+    git(copy, "branch", "--force", "a@b", "main")
+    git(tmp_path, "clone", "--quiet", copy.as_uri(), "clone")
+    clone = tmp_path / "clone"
+    first = git(clone, "rev-parse", "v1")
+    git(clone, "checkout", "--quiet", "-b", "own", "v1")
+    for name in ("four", "five"):
+        (clone / f"{name}.txt").write_text(name)
+        git(clone, "add", "--all")
+        git(clone, "commit", "--quiet", "--message", name)
+    fourth, fifth = git(clone, "rev-parse", "own^"), git(clone, "rev-parse", "own")
+    assert WorkingCopy.at(clone).base("HEAD") == BaseCommit(commit=fourth, kind=Kind.PARENT)
+    (clone / "new.txt").write_text("x")
+    changed = WorkingCopy.at(clone)
+    expected = {"HEAD": fifth, "@": fifth, "HEAD~1": fourth, "HEAD^": fourth, "@{0}": fifth, "HEAD^{/four}": fourth}
+    assert {name: changed.base(name) for name in expected} == {
+        name: BaseCommit(commit=commit, kind=Kind.COMMIT) for name, commit in expected.items()
+    }
+    branches = ("main", "origin/main", "origin/HEAD", "a@b")
+    assert [changed.base(name) for name in branches] == [BaseCommit(commit=first, kind=Kind.MERGE_BASE)] * len(branches)
+
+
 def test_a_folder_outside_of_git_and_a_shallow_clone_have_no_base(copy: Path, tmp_path: Path) -> None:
     alone = WorkingCopy.at(tmp_path)
     assert (alone.root, alone.commit) == (tmp_path, "")
