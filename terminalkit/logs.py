@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from typing import Any, Literal, TextIO
 
 import msgspec
@@ -29,7 +30,9 @@ class _Writer:
         self.name = name
 
     def msg(self, line: str) -> None:
-        self._stream.write(line + "\n")
+        # On a full disk, or without a reader, the line is lost. The work that the line tells of is not.
+        with suppress(OSError):
+            self._stream.write(line + "\n")
 
     debug = info = warning = error = critical = exception = log = msg
 

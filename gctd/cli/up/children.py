@@ -184,7 +184,7 @@ class ChildProcess:
                 self._keep(rest.decode(errors="replace"), log)
 
     def _keep(self, line: str, log: logging.Handler) -> None:
-        log.emit(logging.makeLogRecord({"msg": line.replace("%", "%%")}))
+        log.emit(logging.makeLogRecord({"msg": line}))
         self._tail.append(line)
         self._console.relay(self.name, line)
 

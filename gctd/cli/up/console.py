@@ -14,20 +14,23 @@ _NOT_SHOWN = frozenset({"event", "level", "timestamp", "logger", "exception"})
 
 
 class Console:
-    """Writes lines for a user. Structured log lines (JSON) below a warning are left out unless `verbose`."""
+    """Writes lines for a user. Structured log lines (JSON) below a warning are left out unless `verbose`.
+
+    The system continues if the lines cannot be written: their reader is gone, or their disk is full.
+    """
 
     def __init__(self, *, verbose: bool, stream: TextIO = sys.stderr) -> None:
         self._verbose = verbose
         self._stream = stream
 
     def say(self, text: str, *, name: str = "up") -> None:
-        """Show a text, each line with the name of its service. The system continues without a reader."""
-        with suppress(BrokenPipeError):
+        """Show a text, each line with the name of its service."""
+        with suppress(OSError):
             print("\n".join(f"{name}: {line}" for line in text.splitlines()), file=self._stream, flush=True)
 
     def show(self, text: str) -> None:
-        """Print a text for the user on standard output, as it is. The system continues without a reader."""
-        with suppress(BrokenPipeError):
+        """Print a text for the user on standard output, as it is."""
+        with suppress(OSError):
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 

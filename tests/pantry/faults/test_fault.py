@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pantry.domain.product import MovementRecorded, MovementType
 from tests.support.pace import within
 from tests.support.pantry.system import API, FLOUR, MIGRATIONS, MILK, Answer, Server, pantry_system
 from tests.support.programs import warm
+from tests.support.tracker.system import Program
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
 
@@ -81,6 +83,33 @@ async def test_without_a_broker_writes_are_refused_in_time_and_reads_go_on(tmp_p
         await system.nats.start()
         await server.ready()
         assert (await server.move("in", 1)).status == 201
+
+
+@pytest.mark.parametrize("log", ["on a full disk", "without a reader"])
+async def test_a_log_that_cannot_be_written_changes_no_answer(tmp_path: Path, log: str) -> None:
+    if log == "on a full disk":
+        unwritable = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, unwritable = os.pipe()
+        os.close(reader)
+    async with pantry_system(tmp_path) as system:
+        server = Server(tmp_path, "mute", system.nats, {"PANTRY_LOG_LEVEL": "debug"})
+        server.http = system.one.http
+        said = tmp_path / "mute.log"
+        with said.open("wb") as output:
+            streams = (None, output.fileno(), unwritable)
+            server.program = Program(await warm.fork("pantry", "serve", environment=server.environment, streams=streams), said)
+        os.close(unwritable)
+        try:
+            await server.ready()
+            await server.create()
+            moved = await server.move("in", 2)
+            assert (moved.status, moved.body["stock_after"]) == (201, 2)
+            seen = await system.one.get(f"/products/{FLOUR}/stock?min_seq={moved.headers['Event-Sequence']}")
+            assert [await server.stock(), seen["current_stock"]] == [2, 2]
+            assert (await server.ask("GET", "/readyz")).status == 200
+        finally:
+            await server.kill()
 
 
 async def test_a_read_model_that_was_removed_is_made_again_and_answers_the_same(tmp_path: Path) -> None:

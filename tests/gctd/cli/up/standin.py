@@ -36,7 +36,7 @@ began = time.monotonic()
 port, behaviour = int(sys.argv[1]), sys.argv[2]
 print('{"level": "info", "event": "starting"}', flush=True)
 print('{"level": "warning", "event": "a warning", "cause": "none"}', flush=True)
-print("plain text", flush=True)
+print("plain text, 100% as it is", flush=True)
 if behaviour == "fail":
     sys.exit("cannot start: no such thing")
 signal.signal(signal.SIGTERM, signal.SIG_IGN if behaviour == "stubborn" else _end)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EAGAIN
 from pathlib import Path
+from typing import TextIO
 from unittest.mock import AsyncMock
 
 import pytest
@@ -169,6 +170,35 @@ async def test_the_console_shows_what_needs_attention_and_the_log_all(tmp_path: 
     with _standins(tmp_path, ORDERLY) as running:
         await running.ready()
         assert "service-1: warning: a warning cause=none\n" in running.said
-        assert "service-1: plain text\n" in running.said
+        assert "service-1: plain text, 100% as it is\n" in running.said
         assert "starting" not in running.said
-        assert '"event": "starting"' in (tmp_path / "data" / "logs" / "service-1.log").read_text()
+        log = (tmp_path / "data" / "logs" / "service-1.log").read_text()
+        assert '"event": "starting"' in log
+        assert "plain text, 100% as it is" in log
+
+
+@pytest.fixture
+def full() -> Iterator[TextIO]:
+    """A file on a disk without room."""
+    file = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 - closing it fails
+    yield file
+    with suppress(OSError):
+        file.close()
+
+
+async def test_the_output_of_a_service_is_read_and_kept_if_the_console_cannot_be_written(tmp_path: Path, full: TextIO) -> None:
+    """A service whose output is not read stops at its next line, as soon as the pipe is full."""
+    console = Console(verbose=True, stream=full)
+    service = ChildProcess(standin("service", ORDERLY), tmp_path, console)
+    await service.start()
+    keeping = asyncio.create_task(keep_running(service, console.say, failures=(StartFailed,)))
+    try:
+        first = service.pid
+        service.kill()
+        await wait_until(lambda: keeping.done() or service.pid not in {first, None})
+        await wait_until(lambda: keeping.done() or service.log_file.read_text().count("plain text") == 2)
+        assert not keeping.done()
+    finally:
+        keeping.cancel()
+        await service.stop()
+    assert "ending" in service.log_file.read_text()
