@@ -82,8 +82,10 @@ async def gate(
     wanted = (0 if output.json else LISTED) if limit is None else limit
     judged = await asyncio.gather(*(_judged(session, id_, query, from_, wanted, wait) for id_ in ids))
     if markdown:
-        for id_ in ids:
-            output.content(await session.client.gate_comment(id_, query | ({"from": from_} if from_ else {})))
+        for id_, one in zip(ids, judged, strict=True):
+            # Another analysis, with another threshold, may be the latest one by now.
+            same = {"to": one.after.task_id, "threshold": one.threshold} | ({"from": from_} if from_ else {})
+            output.content(await session.client.gate_comment(id_, query | same))
     elif output.json:
         output.document([one.document for one in judged])
     else:
