@@ -237,6 +237,18 @@ async def test_reports_come_as_tables_and_as_csv(line: Line, code: str) -> None:
     assert found[3:] == ["6", "2", "4"]
 
 
+async def test_a_list_that_is_cut_says_so(line: Line, code: str) -> None:
+    await line.server.create(code)
+    for amount in (1, 2):
+        await line.server.moved("in", amount, code)
+        assert (await line.server.post(f"/products/{code}/count", {"counted": amount})).status == 200
+    for command in ("movement list", "report stocktakes"):
+        listing = (*command.split(), "--ean", code)
+        cut, whole = await line.run(*listing, "--limit", "1"), await line.run(*listing, "--limit", "0")
+        assert (len(cut.rows), cut.err) == (2, "there are more than these 1: see --limit\n"), command
+        assert (len(whole.rows) > 2, whole.err) == (True, ""), command
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [

@@ -13,6 +13,7 @@ from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_products, show_stocktakes
 from pantry.client.resources import StockReport
 from terminalkit.client.resources import Resource
+from terminalkit.client.session import one_more
 from terminalkit.commands.options import examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Column
@@ -74,7 +75,8 @@ async def low_stock(session: Session, *, as_of: str | None, as_csv: bool) -> int
 @client_command()
 async def stocktakes(session: Session, *, limit: int, **which: str | None) -> int:
     """Stocktakes, newest first, with and without a difference."""
-    return session.show(await session.client.stocktakes(limit=limit or None, **which), show_stocktakes)
+    found = await session.client.stocktakes(limit=one_more(limit), **which)
+    return session.show_first(limit, found, show_stocktakes)
 
 
 @report.command(
