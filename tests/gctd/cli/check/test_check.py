@@ -41,6 +41,38 @@ func TestTotal(t *testing.T) {
 }
 """,
 }
+NOTED = """package shop
+
+import (
+	"os"
+	"testing"
+)
+
+func TestNoted(t *testing.T) {
+	file, err := os.OpenFile("RUNS", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString("."); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("NEEDED"); err != nil {
+		t.Fatal(err)
+	}
+	Choice(1)
+}
+"""
+CHOICE = """
+func Choice(a int) int {
+	switch a {
+	case 1:
+		return 2
+	CASESdefault:
+		return 0
+	}
+}
+"""
 PROFILE = "mode: set\nexample.com/shop/shop.go:3.28,5.2 1 1\n"
 
 
@@ -50,6 +82,12 @@ class Shop:
 
     root: Path
     environment: Mapping[str, str]
+
+    def commit(self) -> None:
+        """Commit the tree."""
+        who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+        for arguments in (["add", "--all"], ["commit", "--quiet", "--message=one"]):
+            subprocess.run(["git", *who, *arguments], cwd=self.root, check=True)
 
     def check(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = warm.run("gctd", "check", *arguments, environment=self.environment, directory=self.root, seconds=240)
@@ -71,11 +109,11 @@ def shop(tmp_path: Path, cache: Path) -> Shop:
     root.mkdir()
     for name, text in SOURCES.items():
         (root / name).write_text(text)
-    for arguments in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "--message=one"]):
-        who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
-        subprocess.run(["git", *who, *arguments], cwd=root, check=True)
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=root, check=True)
     bare = {name: value for name, value in os.environ.items() if not name.startswith("GCTD_")}
-    return Shop(root, {**bare, "GCTD_CACHE_DIRECTORY": str(cache)})
+    made = Shop(root, {**bare, "GCTD_CACHE_DIRECTORY": str(cache)})
+    made.commit()
+    return made
 
 
 @pytest.mark.timeout(400)
@@ -93,6 +131,26 @@ def test_a_tree_is_compared_with_a_commit_and_with_a_report(shop: Shop) -> None:
     report = shop.root.parent / "report.json"
     report.write_text(shop.check("--absolute", "--format", "json").stdout)
     assert "gate\tpassed" in shop.check("--baseline", str(report)).stdout, "nothing is new since the report"
+
+
+@pytest.mark.timeout(400)
+def test_the_kept_measurement_of_a_base_is_of_the_same_circumstances_and_without_a_failure(shop: Shop) -> None:
+    """The tests note each of their runs, and fail for lack of a file. Without a sandbox they can do so."""
+    noted, needed = shop.root.parent / "runs", shop.root.parent / "needed"
+    (shop.root / "noted_test.go").write_text(NOTED.replace("RUNS", str(noted)).replace("NEEDED", str(needed)))
+    (shop.root / "shop.go").write_text(SOURCES["shop.go"] + CHOICE.replace("CASES", ""))
+    shop.commit()
+    (shop.root / "shop.go").write_text(SOURCES["shop.go"] + CHOICE.replace("CASES", "case 2:\n\t\treturn 5\n\t"))
+
+    def runs(*arguments: str, code: int) -> int:
+        before = noted.stat().st_size if noted.exists() else 0
+        shop.check("--base", "main", "--sandbox", "off", *arguments, code=code)
+        return noted.stat().st_size - before
+
+    assert runs(code=0) == 2, "tree and base"
+    needed.touch()
+    assert [runs(code=1), runs(code=1)] == [2, 1], "worse than at the base: the failed run is not kept, the other one is"
+    assert runs("--test-network", code=1) == 2
 
 
 def profiled(shop: Shop, *arguments: str, profile: str = PROFILE, code: int = 0) -> Any:
