@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 
 import attrs
 
@@ -38,7 +39,7 @@ def measured_now(run: GoTestRun, sandbox: str) -> MeasuredRun:
     return MeasuredRun(
         profile=run.profile,
         go_version=run.go_version,
-        flags=(*run.flags, *(() if run.workspace else ("GOWORK=off",))),
+        flags=told(run.flags, workspace=run.workspace),
         uncovered=tuple(
             PackageProblem(path=package.path, reason=_why(package)) for package in run.packages if package.outcome != "ok"
         ),
@@ -49,6 +50,11 @@ def measured_now(run: GoTestRun, sandbox: str) -> MeasuredRun:
             scope=run.scope,
         ),
     )
+
+
+def told(flags: Sequence[str], *, workspace: bool) -> tuple[str, ...]:
+    """Return the flags of `go test` in the form of an analysis: with the mark of a run without a go.work."""
+    return (*flags, *(() if workspace else ("GOWORK=off",)))
 
 
 async def measured_before(measurement: Measurement, blobs: Blobs) -> MeasuredRun:

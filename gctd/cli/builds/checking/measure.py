@@ -16,7 +16,7 @@ import msgspec
 
 from gctd.cli.builds.checking.working_copy import WorkingCopy
 from gctd.domain.analysis import Blob, Metadata, Summary, analysis_id
-from gctd.domain.options import parse_crap_args, parse_go_flags
+from gctd.domain.options import covers_others, parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import ProjectConfig, go_test_flags
 from gctd.domain.repo.project import Project
 from gctd.domain.upload import UploadedProfile
@@ -37,7 +37,7 @@ from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
 from gctd.settings import Settings
 from gctd.wiring.policy import module_downloads
 from gctd.worker.identity import host_platform
-from gctd.worker.scans.measuring import MeasuredRun, measured_now, uncovered_of
+from gctd.worker.scans.measuring import MeasuredRun, measured_now, told, uncovered_of
 from gctd.worker.scans.opening import open_toolchains
 from gctd.worker.scans.uploaded import measured_by
 
@@ -111,16 +111,24 @@ class Measuring:
     async def of_profile(
         self, copy: WorkingCopy, project: Project, projects: Sequence[Project], profile: bytes
     ) -> MeasuredProject:
-        """Score a project by a coverage profile of this tree, which is checked against the source. Raises as `tested`."""
+        """Score a project by a coverage profile of this tree, which is checked against the source. Raises as `tested`.
+
+        The profile counts as one of a test run with the flags of the configuration.
+        """
+        of_test = (flag for flag in go_test_flags(self.config, "native") if not flag.startswith("-timeout="))
+        flags = (*parse_go_flags(self.config.go_flags or ""), *of_test)
+        tags = [flag.partition("=")[2] for flag in flags if flag.startswith("-tags=")]
         upload = UploadedProfile(
             flag="profile",
             profile=Blob(digest="", size=len(profile)),
-            go_version=self.toolchains.name(None),
+            go_version=self.toolchains.name(self.toolchains.version_for(project)),
             platform=host_platform(),
-            scope="module" if self.config.coverpkg else "own",
+            tags=tuple(tags[-1].split(",")) if tags else (),  # the last ones count
+            scope="module" if covers_others(flags) else "own",
         )
         nested = nested_modules(project.name, tuple(other.name for other in projects))
         run = await measured_by([upload], [profile], copy.root / project.name, project, nested)
+        run = attrs.evolve(run, flags=told(flags, workspace=project.in_workspace))
         return await self._scored(copy, project, projects, run, "upload")
 
     async def _run(self, copy: WorkingCopy, project: Project) -> GoTestRun:

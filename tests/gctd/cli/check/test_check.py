@@ -174,6 +174,21 @@ def test_a_profile_needs_no_test_run_and_serves_as_a_baseline(shop: Shop) -> Non
     assert [(one["function"], one["checks"]) for one in project["functions"]] == [("Risky", ["max_new"])]
 
 
+@pytest.mark.timeout(400)
+def test_a_profile_is_compared_with_the_report_of_a_test_run_with_the_same_flags(shop: Shop) -> None:
+    (shop.root / "extra.go").write_text("//go:build extra\n\npackage shop\n\nfunc Extra() int {\n\treturn 1\n}\n")
+    same = ("--test-args", "-tags=extra -timeout=5m", "--coverpkg")
+    report = shop.root.parent / "report.json"
+    report.write_text(shop.check("--absolute", "--format", "json", *same).stdout)
+    profile = f"{PROFILE}example.com/shop/extra.go:5.18,7.2 1 0\n"
+    [project] = profiled(shop, "--baseline", str(report), *same, profile=profile)["projects"]
+    assert (project["result"], project["reason"]) == ("passed", "")
+    states = {entry["function"]: entry["state"] for entry in project["report"]["entries"]}
+    assert states == {"Total": "measured", "Extra": "measured"}
+    [project] = profiled(shop, "--baseline", str(report), profile=profile, code=8)["projects"]
+    assert "measured otherwise: flags" in project["reason"]
+
+
 def test_an_answer_that_cannot_be_given_has_the_exit_code_8_or_a_reason(shop: Shop) -> None:
     report = shop.root.parent / "report.json"
     document = profiled(shop, "--absolute")
