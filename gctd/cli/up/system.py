@@ -22,12 +22,17 @@ from gctd.cli.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.settings import SETTINGS
 from gctd.wiring.broker import overrides
 from projections.stores.postgres.server import PostgresServer
+from terminalkit.config import durations
+from terminalkit.config.loading import SettingsError
 
 _SERVERS, _REPLICAS = 3, 2
 """How many nats-servers, and how many of each service, a cluster has."""
 
-_DRAIN = 40.0
-"""Seconds for a worker to finish or hand back its job: somewhat more than it takes by default (`drain_timeout`)."""
+_SPARE = 10.0
+"""Seconds after which a program is killed that has not ended within the time of its settings."""
+
+_ENDS = {"gctd": "GCTD_SHUTDOWN_TIMEOUT", "pantry": "PANTRY_SERVER_SHUTDOWNTIMEOUT", "graphql_fn": "GRAPHQL_SHUTDOWN_TIMEOUT"}
+"""The variable of each service with the time for open requests at the end."""
 
 CREDENTIALS = "credentials.json"
 """The file in the data directory with the passwords of the broker."""
@@ -117,6 +122,7 @@ def plan(options: Options, places: Places) -> System:
         "GRAPHQL_TRACKER_DATABASE": settings["GCTD_DATABASE_URL"],
         "GRAPHQL_PANTRY_DATABASE": settings["PANTRY_DATABASE_URL"],
         "GRAPHQL_NATS_URL": tracker,
+        **_ends(),
         **({"GCTD_ALLOW_LOCAL": "true"} if options.allow_local else {}),
         **({"GCTD_REPLICAS": str(_SERVERS), "PANTRY_REPLICAS": str(_SERVERS)} if cluster else {}),
     }
@@ -166,13 +172,15 @@ def _servers(name: str, module: str, variable: str, ports: Sequence[int], enviro
             command=_command(module, "serve"),
             environment={**environment, variable: str(port)},
             ready=Ready(url=f"{_address(port)}/readyz"),
+            patience=_seconds(_ENDS[module], environment[_ENDS[module]]) + _SPARE,
         )
         for number, port in enumerate(ports, start=1)
     ]
 
 
 def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[ChildProgram]:
-    token = SETTINGS.load().values.auth_token
+    settings = SETTINGS.load().values
+    token = settings.auth_token
     announced = Ready(
         url=f"{gctd}/api/workers", headers={"Authorization": f"Bearer {token}"} if token else {}, is_right=_lists_the_worker
     )
@@ -182,10 +190,24 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Chil
             command=_command("gctd", "worker"),
             environment={**environment, "GCTD_WORKER_ID": f"worker-{number}"},
             ready=announced,
-            patience=_DRAIN,
+            patience=settings.drain_timeout + _SPARE,
         )
         for number in range(1, count + 1)
     ]
+
+
+def _ends() -> Mapping[str, str]:
+    """Return the time for open requests at the end, by variable: the tracker's if none is set. Raises SettingsError."""
+    usual = durations.show(SETTINGS.load().values.shutdown_timeout)
+    return {name: os.environ.get(name) or usual for name in _ENDS.values()}
+
+
+def _seconds(name: str, text: str) -> float:
+    """Return the seconds of a variable. Raises SettingsError."""
+    try:
+        return durations.parse(text)
+    except ValueError as error:
+        raise SettingsError(f"{name}: {error}") from error
 
 
 def _declarations(*, cluster: bool) -> Declarations:
