@@ -257,6 +257,18 @@ async def test_what_is_wrong_is_named_with_its_remedy(
     assert exit_code(list(found.items())) is ExitCode.FAILURE
 
 
+@pytest.mark.parametrize("version", ["go1.26.8", "go1.27.0"])
+async def test_go_1_27_is_as_right_as_1_26(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """Engines read methods with type parameters, and the profiles of Go 1.27."""
+    program = tmp_path / "go"
+    program.write_text(f"#!/bin/sh\necho {version}\necho {tmp_path}\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("GCTD_GO", str(program))
+    found = await host.host_checks(Settings())["go"]()
+    assert found is not None
+    assert (found.verdict, found.detail) == (CheckStatus.OK, f"{version} at {program}")
+
+
 async def test_streams_are_made_by_the_command_of_the_advice(right: dict[str, Any], tmp_path: Path) -> None:
     with broker(tmp_path, "-js", "-sd", str(tmp_path)) as changes:
         settings = Settings(**(right | changes | {"presence_ttl": Settings().presence_ttl}))

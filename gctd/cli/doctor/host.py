@@ -21,7 +21,6 @@ from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.settings import Settings, size
 from projections.stores.databases import path_of
 
-_GO_UNKNOWN = (1, 27)
 _OFF = "set sandbox to off"
 _SCARCE = 512 * 1024**2
 _MIB = 1024**2
@@ -105,10 +104,7 @@ async def _go(settings: Settings) -> DoctorFinding:
             return fail(f"{error}: no worker can run here", fix)
         except NoToolchain as error:
             return fail(f"{error}: no worker can run here", fix)
-    detail = f"{toolchain.version} at {toolchain.go}"
-    if _numbers(toolchain.version) >= _GO_UNKNOWN:
-        return warn(f"{detail}: the native engine knows neither its generic methods nor its form of profile", fix)
-    return ok(detail)
+    return ok(f"{toolchain.version} at {toolchain.go}")
 
 
 async def _node() -> DoctorFinding:
