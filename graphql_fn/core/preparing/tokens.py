@@ -12,8 +12,10 @@ DEPTH = 100
 """Brackets inside brackets, of all kinds; far more than a query that keeps to its limits can have."""
 
 _TOKEN = re.compile(
-    r'"""(?:\\"""|"(?!"")|[^"])*"""'  # GraphQL, 2.1.9: string values come first, since they may contain anything
-    r'|"(?:\\.|[^"\\\n\r])*"'
+    # GraphQL, 2.1.9: string values come first, since they may contain anything. One without an end is one token too, and no part
+    # of a string is looked at twice: a text of quotes would take quadratic time.
+    r'"""(?:\\"""|"(?!"")|[^"])*+(?:""")?'
+    r'|"(?:\\.|[^"\\\n\r])*+"?'
     r"|#[^\n\r]*"
     r"|[A-Za-z_][A-Za-z0-9_]*"
     r"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"

@@ -118,6 +118,11 @@ WORST = {
     + "} }"
     + "".join(f" fragment f{n} on Query {{ hello }}" for n in range(51)),
     "fragments in circles": "{ ...f0 }" + "".join(f" fragment f{n} on Query {{ ...f{(n + 1) % 200} }}" for n in range(200)),
+    "a string of quotes without an end": '"' + '\\"' * 32_700,
+    "strings without an end that begin with a backslash": '"\\' * 32_700,
+    "a block string of quotes without an end": '"""' + '\\"""' * 16_300,
+    "a block string of pairs of quotes without an end": '"""' + '""\\' * 21_800,
+    "block strings without an end": '"""a\\' * 13_000,
     "pairs": "{" + "deeper { deeper { deeper { hello who told } } } " * 15 + "}",
 }
 
