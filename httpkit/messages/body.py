@@ -26,7 +26,8 @@ _DIGITS = 40
 _EXPONENTS = range(-324, 309)
 """Of the numbers that a double can have, subnormal ones included."""
 _OUT_OF_RANGE = "the body has a number that is too long or out of range"
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+"""A string without an end is a string too: no part of a body is looked at twice, which would take quadratic time."""
 _JSON_MEDIA = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
 
 
