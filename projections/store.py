@@ -198,6 +198,9 @@ class Reader(Queryable, Protocol):
     async def close(self) -> None:
         """Finish what is being written and close."""
 
+    def is_replaced(self) -> bool:
+        """Return whether another database is at the address than the one that was opened: this one reads the former tables."""
+
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""
 

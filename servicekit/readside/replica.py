@@ -38,8 +38,6 @@ _AWAY = 1.0
 """Seconds between tries while the broker is away."""
 _SEARCHES = 2
 """Searches in the log at a time: each may read 20,000 commits."""
-_STALE = 0.5
-"""Seconds without progress after which the database is reopened: its file may have been replaced."""
 
 
 def connected(url: str, *, name: str) -> AbstractAsyncContextManager[Broker]:
@@ -64,7 +62,6 @@ class ReadReplica:
         frames: Callable[[EventLog], CommitFrames],
         max_lag: float = 30.0,
     ) -> None:
-        self.position = 0
         self.tables = ReplicaTables(url, model)
         self._model = model
         self._max_lag = max_lag
@@ -118,10 +115,7 @@ class ReadReplica:
         """
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + seconds, _FIRST_PAUSE
-        while self.position < sequence:
-            reached = await self.tables.reached()
-            if reached >= sequence:
-                break
+        while (reached := await self.tables.reached()) < sequence:
             if pause == _FIRST_PAUSE and (end := await self._end()) is not None and sequence > end:
                 raise NotWritten(f"the log ends at sequence {end}; {sequence} was asked for")
             if loop.time() + pause > until:
@@ -182,17 +176,9 @@ class ReadReplica:
 
     async def _until(self, sequence: int) -> None:
         """Return when the tables have a sequence. Another process writes them, so this polls them."""
-        loop = asyncio.get_running_loop()
-        began = opened = loop.time()
-        pause = _FIRST_PAUSE
-        while self.position < sequence:
-            self.position = await self.tables.reached()
-            if self.position >= sequence:
-                break
+        began, pause = asyncio.get_running_loop().time(), _FIRST_PAUSE
+        while await self.tables.reached() < sequence:
             self._waits_since = began
-            if loop.time() - opened > _STALE:
-                await self.tables.close()
-                opened = loop.time()
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         self._waits_since = None

@@ -9,7 +9,7 @@ from math import inf
 
 import structlog
 
-from projections.errors import MigrationError, ProjectionError, StoreUnavailable
+from projections.errors import MigrationError, ProjectionError, StoreDamaged, StoreUnavailable
 from projections.migrations import check_tables
 from projections.model import ReadModel
 from projections.store import Argument, Checkpoint, Reader, ReadTransaction, Row
@@ -19,6 +19,8 @@ _log = structlog.get_logger(__name__)
 
 _SIZES_KEPT = 10.0
 """Seconds for which the sizes of tables are known."""
+_LOOK_EVERY = 0.2
+"""Seconds between looks for other tables at the place of the open ones."""
 
 
 class ReplicaTables:
@@ -33,6 +35,7 @@ class ReplicaTables:
         self._model = model
         self._reader: Reader | None = None
         self._opening = asyncio.Lock()
+        self._looked_at = -inf
         self._sizes: Mapping[str, int] = {}
         self._sized_at = -inf
 
@@ -58,12 +61,28 @@ class ReplicaTables:
         return self._sizes
 
     async def opened(self) -> Reader:
-        """The database. Raises StoreUnavailable, StoreDamaged."""
-        if self._reader is None:
-            async with self._opening:
-                if self._reader is None:
-                    self._reader = await self._open()
-        return self._reader
+        """The database. Raises StoreUnavailable, StoreDamaged.
+
+        It is opened again if others have taken its place, as after a rebuild.
+        """
+        reader = self._reader
+        if reader is not None and not self._is_replaced(reader):
+            return reader
+        if reader is not None and self._reader is reader:
+            await self.close()
+        async with self._opening:
+            if self._reader is None:
+                self._reader = await self._open()
+            return self._reader
+
+    def _is_replaced(self, reader: Reader) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at < _LOOK_EVERY:
+            return False
+        if reader.is_replaced():
+            return True
+        self._looked_at = now
+        return False
 
     async def _open(self) -> Reader:
         reader = reader_at(self._url)
@@ -97,7 +116,7 @@ class ReplicaTables:
         """See that the database answers. Raises StoreUnavailable, StoreDamaged."""
         try:
             await (await self.opened()).fetch_one("SELECT 1 AS one")
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreDamaged):
             await self.close()
             raise
 

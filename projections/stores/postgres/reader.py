@@ -83,6 +83,10 @@ class PostgresReader:
         """Disconnect."""
         await self._close_pool()
 
+    def is_replaced(self) -> bool:
+        """See `projections.store.Reader.is_replaced`: never, since statements find the live tables by name."""
+        return False
+
     async def _close_pool(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:

@@ -61,6 +61,15 @@ def file_of(path: Path, number: int) -> Path:
     return path if number == 0 else path.with_name(f"{path.name}.{number}")
 
 
+def identity(file: Path) -> tuple[int, int] | None:
+    """Device and number of a file, which tell it from another one of its name; None if there is none. Raises OSError."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def locked_as(file: Path) -> Path:
     """The lock file of a file that is open as a copy: the lock of `<path>` itself is for the whole database."""
     return file.with_name(f"{file.name}.copy")

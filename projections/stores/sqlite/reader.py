@@ -44,6 +44,7 @@ class SQLiteReader:
         """Why queries are refused now, see `projections.store.Store`."""
         self.file = path
         """The file that is live, since it was opened; `path` is what the database is known by."""
+        self._opened_as: tuple[int, int] | None = None
         self._connection: sqlite3.Connection | None = None
         self._reads = self._connections(path)
         self._opened_times = 0
@@ -64,7 +65,8 @@ class SQLiteReader:
         """Open the file. Raises StoreUnavailable if there is none, StoreDamaged."""
         with translated(self.path):
             self.file = self._live_file()
-            if not self.file.exists():
+            self._opened_as = files.identity(self.file)  # before it is opened: a later file of this name is seen as another one
+            if self._opened_as is None:
                 raise StoreUnavailable(f"{self.file} does not exist: it is made by the service that fills it")
             self._connection = self._connect(self.file)
             self._opened_times += 1
@@ -87,7 +89,7 @@ class SQLiteReader:
         """Read on another connection from now on: of a query everything comes from one of them."""
         (before, self._connection), (reads, self._reads) = (self._connection, connection), (self._reads, self._connections(file))
         self._opened_times += 1
-        self.file = file
+        self.file, self._opened_as = file, files.identity(file)
         if before is not None:
             before.close()
         await reads.close()
@@ -98,6 +100,11 @@ class SQLiteReader:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def is_replaced(self) -> bool:
+        """See `projections.store.Reader.is_replaced`: after a switch, or if the file was set aside. Raises StoreUnavailable."""
+        with translated(self.path):
+            return files.identity(self._live_file()) != self._opened_as
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""

@@ -37,14 +37,21 @@ from pantry.domain.product import Details, MovementRecorded, MovementType, Produ
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel import MODEL
 from pantry.readmodel.graph import PantryGraph
+from projections.errors import StoreUnavailable
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.stores.databases import store_at
+from projections.rebuild.copies import CopyPart
+from projections.rebuild.rebuild import confirm, fill, switch
+from projections.stores.databases import copies_at, store_at
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore, files
 from servicekit.readside.replica import ReadReplica
 from servicekit.serving import process
 from servicekit.serving.background import BackgroundWork
 from tests.support.pace import within
 from tests.support.pantry.stocked import EPOCH, code_of
+from tests.support.readside.tables import change
+from tests.support.waiting import wait_until
 
 PRODUCTS = 5
 STOCKED = """query {
@@ -59,6 +66,7 @@ class Ledger:
     """Products whose stock changes all the time. `stocks` has the stock of each after each sequence that changed it."""
 
     log: MemoryLog
+    store: SQLiteStore | PostgresStore
     projector: Projector
     replica: ReadReplica
     evaluator: Evaluator
@@ -104,7 +112,7 @@ async def ledger(url: str) -> AsyncIterator[Ledger]:
         following = asyncio.create_task(projector.run())
         replica = pantry.replica(url, None, max_lag=30)
         async with replica.running(BackgroundWork()):
-            made = Ledger(log, projector, replica, Evaluator(pantry.function(replica), QueryLimits(seconds=30)), {})
+            made = Ledger(log, store, projector, replica, Evaluator(pantry.function(replica), QueryLimits(seconds=30)), {})
             for number in range(PRODUCTS):
                 code = code_of(number)
                 details = Details(name=f"product {number}", description="", unit="kg", min_stock=0, category_id=None)
@@ -183,6 +191,32 @@ async def test_a_result_waits_for_the_sequence_that_is_asked_for(running: Ledger
     late = await hasty.evaluate(GraphQLRequest(query, min_sequence=10_000))
     assert (late.outcome, "data" in late.document) == (QueryOutcome.BEHIND, False)
     assert "10000 was asked for" in late.document["errors"][0]["message"]
+
+
+async def test_tables_that_take_the_place_of_others_are_read_without_an_event(tmp_path: Path) -> None:
+    """A rebuild, and a file that is set aside: a wrong row is not answered for longer than a moment, nor are lost tables."""
+    path, code = tmp_path / "pantry.db", code_of(1)
+    url = f"sqlite:{path}"
+    query = f'{{ product(ean13: "{code}") {{ name }} }}'
+    async with ledger(url) as running:
+        await change(url, f"UPDATE products SET name = 'wrong' WHERE ean13 = '{code}'")
+        assert (await running.ask(query))["data"] == {"product": {"name": "wrong"}}
+        copies = copies_at(url)
+        async with copies.store(CopyPart.NEW) as copy:
+            await fill(copy, running.log, MODEL)
+            await confirm(copy, running.log, MODEL)
+        await switch(running.projector, running.store, copies, running.log, MODEL)
+
+        async def shows(**expected: Any) -> bool:
+            found = await running.ask(query)
+            return {name: found.get(name) for name in expected} == expected
+
+        await wait_until(lambda: shows(data={"product": {"name": "product 1"}}), timeout=10)
+        files.file_of(path, 1).rename(tmp_path / "aside.db")
+        await wait_until(lambda: shows(data={"product": None}), timeout=10)
+        assert (await running.ask(query))["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
+        with pytest.raises(StoreUnavailable):
+            await running.replica.tables.check()
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000000) SELECT count(*) AS c FROM n"
