@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 import attrs
@@ -80,7 +81,8 @@ async def opened(settings: Settings) -> AsyncIterator[process.Application]:
         )
         edge.metrics.registry.register(ReadModelFigures(models, background))
         checks = {name: check for model in models for name, check in model.replica.checks().items()}
-        app = build_application(TABLE, gateway, edge, health=Health(checks, note=background.note), probes=_PROBES, pages=page)
+        health = Health(checks, note=partial(_note, models, background))
+        app = build_application(TABLE, gateway, edge, health=health, probes=_PROBES, pages=page)
         app.on_shutdown.append(gateway.streams.close)
         yield app, edge
 
@@ -92,6 +94,11 @@ class _Model:
     replica: ReadReplica
     function: Function
     tokens: TokenModel
+
+
+def _note(models: Sequence[_Model], background: BackgroundWork) -> str | None:
+    """The problems that do not stop the gateway, or None without one."""
+    return "; ".join(filter(None, (*(model.replica.note() for model in models), background.note()))) or None
 
 
 @asynccontextmanager

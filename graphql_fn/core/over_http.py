@@ -36,6 +36,7 @@ _STATUS = {
     QueryOutcome.OUT_OF_TIME: HTTPStatus.GATEWAY_TIMEOUT,
     QueryOutcome.BEHIND: HTTPStatus.SERVICE_UNAVAILABLE,
     QueryOutcome.NOT_WRITTEN: HTTPStatus.CONFLICT,
+    QueryOutcome.PARKED: HTTPStatus.SERVICE_UNAVAILABLE,
     QueryOutcome.CHANGES: HTTPStatus.METHOD_NOT_ALLOWED,
 }
 

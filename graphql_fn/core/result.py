@@ -28,6 +28,8 @@ class QueryOutcome(Enum):
     """The tables do not have the sequence of the log for which the request waited."""
     NOT_WRITTEN = "not_written"
     """The request asks for a sequence that the log does not have."""
+    PARKED = "parked"
+    """The tables leave the commit out for which the request waited: its aggregate is parked."""
     CHANGES = "changes"
     """The request would change data, and arrived by a method that must not change data."""
 

@@ -17,7 +17,7 @@ from graphql_fn.core.result import QueryOutcome
 from graphql_fn.core.running.turns import Turns
 from graphql_fn.readmodels.loading import BatchLoader
 from httpkit.sse.hub import Hub
-from projections.errors import ArgumentRefused, Behind, ProjectionError
+from projections.errors import AggregateParked, ArgumentRefused, Behind, ProjectionError
 from projections.store import Argument, Queryable, Row
 from servicekit.errors import NotWritten
 from servicekit.readside.replica import ReadReplica
@@ -26,6 +26,8 @@ from servicekit.readside.replica_tables import ReplicaTransaction
 _log = structlog.get_logger(__name__)
 
 G = TypeVar("G")
+
+_AWAY = "the read model is not available at the moment; try again"
 
 
 async def sizes_of(replica: ReadReplica) -> Mapping[str, int]:
@@ -63,8 +65,13 @@ class Asking(RequestContext, Generic[G]):
             await self._replica.wait_for(self._least, turns.deadline - time.monotonic())
         except Behind as error:
             raise NotAnswered(f"{error}; try again", QueryOutcome.BEHIND) from error
+        except AggregateParked as error:
+            raise NotAnswered(str(error), QueryOutcome.PARKED) from error
         except NotWritten as error:
             raise NotAnswered(str(error), QueryOutcome.NOT_WRITTEN) from error
+        except ProjectionError as error:
+            _log.warning("read model cannot be read", reason=str(error))
+            raise NotAnswered(_AWAY, QueryOutcome.BEHIND) from error
 
     async def end(self) -> None:
         """See `RequestContext.end`. Statements that still run are interrupted."""
@@ -146,7 +153,7 @@ def _public() -> Iterator[None]:
         raise PublicError("an argument has a value that the database cannot hold") from error
     except ProjectionError as error:
         _log.warning("read model cannot be read", reason=str(error))
-        raise PublicError("the read model is not available at the moment; try again", code=Code.UNAVAILABLE) from error
+        raise PublicError(_AWAY, code=Code.UNAVAILABLE) from error
 
 
 class _PublicErrors:

@@ -22,7 +22,7 @@ from eventlog.support.during import until_one_ends
 from eventlog.support.ticks import until_tick
 from httpkit.ops.health import Check, Concern, Health
 from httpkit.sse.hub import Hub
-from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
+from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys, LogKeys
 from projections.model import ReadModel
 from projections.projector.applied import OnApplied
@@ -33,7 +33,7 @@ from projections.queries.scrubs import KeptScrubs
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again_patiently, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
-from projections.store import KEYS, Store
+from projections.store import Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker.broker_watch import BrokerWatch
 from servicekit.broker.monitoring import addresses
@@ -41,6 +41,7 @@ from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
 from servicekit.readside.acknowledgements import AHEAD, Acknowledgements
 from servicekit.readside.figures import figures
+from servicekit.readside.parked import check_applied
 from servicekit.readside.readiness import Readiness
 from servicekit.serving.background import BackgroundWork, Start
 
@@ -247,20 +248,7 @@ class ReadSide(Collector):
             if sequence > head.last:
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
-        await self._check_applied(sequence)
-
-    async def _check_applied(self, sequence: int) -> None:
-        waiting = [
-            one for one in self.projector.parked.values() if one.projection != KEYS.name and one.sequence <= sequence <= one.last
-        ]
-        commit = await self._log.at(sequence) if waiting else None
-        for one in waiting:
-            if commit is None or commit.subject == one.subject:
-                raise AggregateParked(
-                    f"sequence {sequence} is stored and not in the tables: {one.subject} is parked by projection "
-                    f"{one.projection!r} since sequence {one.sequence}: {one.error}. `projections parked` lists it, "
-                    "`projections unpark` applies what waits"
-                )
+        await check_applied(sequence, self.projector.parked.values(), self._log.at)
 
     async def wait_for_head(self) -> None:
         """Wait until the read model has all that is in the log now. Raises Behind, Unavailable."""

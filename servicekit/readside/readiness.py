@@ -22,6 +22,7 @@ from projections.projector.status import ProjectorState
 from projections.rebuild.upgrade import SchemaUpgrade
 from projections.store import Store
 from servicekit.broker.broker_watch import BrokerWatch, raise_if_failing
+from servicekit.readside.parked import note_of
 from servicekit.serving.background import BackgroundWork
 
 _HEARTBEATS_MISSED = 2.5
@@ -65,7 +66,14 @@ class Readiness:
         lost = (
             f"read model: {self.keys.missing} idempotency keys were found in the log and not in the tables: `projections rebuild`"
         )
-        notes = (made, self._damaged(), self._parked(), lost if self.keys.missing else None, self.background.note(), *broker)
+        notes = (
+            made,
+            self._damaged(),
+            note_of(self.projector.parked.values()),
+            lost if self.keys.missing else None,
+            self.background.note(),
+            *broker,
+        )
         return "; ".join(note for note in notes if note is not None) or None
 
     @cached_property
@@ -113,14 +121,4 @@ class Readiness:
         return (
             f"log: {found.count} records of {self.model.stream} are damaged, the first: {found.found[0]}. Do not delete the "
             "tables, and do not restart nats-server, which may cut the log there: see docs/guides/operation.md, A damaged log"
-        )
-
-    def _parked(self) -> str | None:
-        parked = self.projector.parked.values()
-        if not parked:
-            return None
-        first = min(parked, key=lambda one: one.sequence)
-        return (
-            f"read model: {len(parked)} parked, {sum(one.waiting for one in parked)} commits wait; the first: {first.subject} of "
-            f"projection {first.projection!r} at sequence {first.sequence}: {first.error}"
         )

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Unavailable
+from eventlog import AggregateId, Commit, EventLog, EventLogError, Head, LogDamaged, Unavailable
 from eventlog.broker.blobs import BlobStore
 from eventlog.history.search import EventFilter, Page, search
 from eventlog.jetstream.log import JetStreamLog
@@ -25,6 +25,7 @@ from servicekit.access.directory import TokenDirectory
 from servicekit.access.model import TokenModel
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
+from servicekit.readside.parked import check_applied, note_of
 from servicekit.readside.replica_tables import ReplicaTables, ReplicaTransaction
 from servicekit.serving.background import BackgroundWork, Start
 
@@ -111,7 +112,9 @@ class ReadReplica:
     async def wait_for(self, sequence: int, seconds: float) -> None:
         """Return when the tables have a sequence. Raises Behind after that time, NotWritten if the log does not have it.
 
-        Without a broker it is not known whether the log has a sequence.
+        Raises AggregateParked if the commit is not in the tables because its aggregate is parked, and StoreUnavailable or
+        StoreDamaged if that cannot be read. Without a broker it is not known whether the log has a sequence, nor which aggregate
+        its commit is of.
         """
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + seconds, _FIRST_PAUSE
@@ -122,6 +125,17 @@ class ReadReplica:
                 raise Behind(f"the read model has sequence {reached}; {sequence} was asked for")
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+        await check_applied(sequence, await (await self.tables.opened()).parked(), self._commit_at)
+
+    async def _commit_at(self, sequence: int) -> Commit | None:
+        """The commit of a sequence; None if it is not known."""
+        if self._event_log is None:
+            return None
+        try:
+            return await self._event_log.at(sequence)
+        except EventLogError as error:
+            _log.info("a commit is not known", stream=self._model.stream, sequence=sequence, reason=str(error))
+            return None
 
     async def _end(self) -> int | None:
         """The last sequence of the log; None if it is not known."""
@@ -192,6 +206,11 @@ class ReadReplica:
         if self._event_log is not None:
             checks[f"{name} events"] = self._check_events
         return checks
+
+    def note(self) -> str | None:
+        """Return the problems that do not stop the process, as the last checks found them, or None without one."""
+        note = note_of(self.tables.parked)
+        return None if note is None else f"{self._model.name} {note}"
 
     async def _check_events(self) -> None:
         assert self.hub is not None

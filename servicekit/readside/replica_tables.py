@@ -12,7 +12,7 @@ import structlog
 from projections.errors import MigrationError, ProjectionError, StoreDamaged, StoreUnavailable
 from projections.migrations import check_tables
 from projections.model import ReadModel
-from projections.store import Argument, Checkpoint, Reader, ReadTransaction, Row
+from projections.store import Argument, Checkpoint, Parked, Reader, ReadTransaction, Row
 from projections.stores.databases import reader_at
 
 _log = structlog.get_logger(__name__)
@@ -31,6 +31,8 @@ class ReplicaTables:
 
     def __init__(self, url: str, model: ReadModel) -> None:
         self.statements = 0
+        self.parked: Sequence[Parked] = ()
+        """The parked aggregates, as `check` found them last."""
         self._url = url
         self._model = model
         self._reader: Reader | None = None
@@ -113,9 +115,9 @@ class ReplicaTables:
         return self.sequence_of(checkpoints)
 
     async def check(self) -> None:
-        """See that the database answers. Raises StoreUnavailable, StoreDamaged."""
+        """See that the database answers, and look for `parked` aggregates. Raises StoreUnavailable, StoreDamaged."""
         try:
-            await (await self.opened()).fetch_one("SELECT 1 AS one")
+            self.parked = await (await self.opened()).parked()
         except (StoreUnavailable, StoreDamaged):
             await self.close()
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from projections.errors import AggregateParked, ProjectorStopped
 from projections.projector.status import ProjectorState
 from servicekit.feed import CommitFrames
 from servicekit.readside import ReadSide, migrated
+from servicekit.readside.replica import ReadReplica
 from tests.support.readside.ledger import ACCOUNT, MODEL, Booked, Opened
 from tests.support.readside.projecting import ledger_log
 from tests.support.waiting import wait_until
@@ -62,6 +63,28 @@ async def test_what_is_parked_is_said_to_who_asks_for_its_sequence_and_at_once(n
             assert raised.value.status == 503
         for sequence in (1, 4):
             await side.wait_for(sequence)
+
+
+async def test_a_process_that_only_reads_tells_of_parked_aggregates_too(nats_url: str, tmp_path: Path) -> None:
+    """With a broker for the commits of the parked aggregate alone, and without one for all commits that it may be."""
+    async with ledger_log(nats_url) as log, served(log, tmp_path / "read.db") as side:
+        for name, event in (("bad", Opened("ann")), ("bad", Booked(1, "poison")), ("good", Opened("gus")), ("bad", Booked(2))):
+            await side.commands.execute(ACCOUNT, name, event)
+        await side.projector.wait_for(4, 20)
+        for connection, refused in ((log.connection, {2, 4}), (None, {2, 3, 4})):
+            replica = ReadReplica(
+                f"sqlite:{tmp_path / 'read.db'}",
+                MODEL,
+                connection=connection,
+                frames=lambda log: CommitFrames(log, {}, lambda _: ()),
+            )
+            for sequence in range(1, 5):
+                with pytest.raises(AggregateParked) if sequence in refused else nullcontext():
+                    await replica.wait_for(sequence, 5)
+            assert replica.note() is None
+            await replica.tables.check()
+            assert "1 parked, 2 commits wait; the first: ledger.account.bad" in (replica.note() or "")
+            await replica.tables.close()
 
 
 async def test_findings_of_passes_over_the_log_are_known_after_a_restart(

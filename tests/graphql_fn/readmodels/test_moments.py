@@ -42,6 +42,7 @@ from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, switch
+from projections.store import Parked
 from projections.stores.databases import copies_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore, files
@@ -191,6 +192,33 @@ async def test_a_result_waits_for_the_sequence_that_is_asked_for(running: Ledger
     late = await hasty.evaluate(GraphQLRequest(query, min_sequence=10_000))
     assert (late.outcome, "data" in late.document) == (QueryOutcome.BEHIND, False)
     assert "10000 was asked for" in late.document["errors"][0]["message"]
+
+
+async def test_a_result_without_the_commit_that_is_asked_for_is_refused(running: Ledger) -> None:
+    """The tables are past the commit, and leave it out: its aggregate is parked."""
+    query = f'{{ product(ean13: "{code_of(1)}") {{ currentStock }} }}'
+    sequence = (await running.log.head()).last
+    parked = Parked(
+        projection=MODEL.projections[0].name,
+        subject=f"{product.CATEGORY}.{code_of(1)}",
+        sequence=sequence,
+        types="",
+        error="cannot be applied",
+        traceback="",
+        at=EPOCH,
+        waiting=1,
+        last=sequence,
+    )
+    await running.store.advance((), parked={parked.place: parked})
+    refused = await running.evaluator.evaluate(GraphQLRequest(query, min_sequence=sequence))
+    assert (refused.outcome, "data" in refused.document) == (QueryOutcome.PARKED, False)
+    assert refused.document["errors"][0]["extensions"]["code"] == "PARKED"
+    assert (await running.ask(query, min_sequence=sequence - 1))["data"] == {"product": {"currentStock": 0}}
+    async with process.listening(Settings(port=0), _served(running.evaluator)) as address, aiohttp.ClientSession() as http:
+        place = f"http://127.0.0.1:{address.port}/function/pantry"
+        async with http.post(place, data=query, headers={"Min-Seq": str(sequence)}) as answer:
+            assert answer.status == 503
+            assert "is parked by projection" in await answer.text()
 
 
 async def test_tables_that_take_the_place_of_others_are_read_without_an_event(tmp_path: Path) -> None:
