@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import attrs
 
 from graphql_fn.readmodels.paging import PLACE, ListOrder
-from httpkit.messages.paging import encode_cursor
 from projections.queries.sql import FoundPart, ListPart
 
 T = TypeVar("T")
@@ -83,12 +83,23 @@ def connection(found: FoundPart[T] | None, part: ListPart, order: ListOrder, cou
 
 
 def of_list(items: Sequence[T], **arguments: Any) -> PageConnection[T]:
-    """The page of a list that is there as a whole: a cursor is the place of an item, from 0. Raises PublicError."""
-    part = PLACE.part(**arguments)
-    after, before = (cast("tuple[int] | None", key) for key in (part.after, part.before))
-    start = 0 if after is None else max(0, after[0] + 1)
-    end = len(items) if before is None else max(0, min(len(items), before[0]))
+    """The page of a whole list that never changes: a cursor is the place of an item, from 0. Raises PublicError."""
+    return _within(items, PLACE, lambda index: (index,), arguments)
+
+
+def of_sorted(items: Sequence[T], order: ListOrder, **arguments: Any) -> PageConnection[T]:
+    """The page of a whole list, sorted by the keys of an order: a cursor is the key of an item. Raises PublicError."""
+    return _within(items, order, lambda index: order.key(items[index]), arguments)
+
+
+def _within(
+    items: Sequence[T], order: ListOrder, key: Callable[[int], tuple[Any, ...]], arguments: dict[str, Any]
+) -> PageConnection[T]:
+    """The page of a list whose keys rise."""
+    part, places = order.part(**arguments), range(len(items))
+    start = 0 if part.after is None else bisect_right(places, part.after, key=key)
+    end = len(items) if part.before is None else bisect_left(places, part.before, key=key)
     start, end = (max(start, end - part.limit), end) if part.backward else (start, min(end, start + part.limit))
-    page, start = items[start:end], min(start, len(items))
+    page = items[start:end]
     has_next = start + len(page) < len(items)
-    return PageConnection(page, has_next, start > 0, lambda index: encode_cursor((start + index,)), lambda: len(items))
+    return PageConnection(page, has_next, start > 0, lambda index: order.encoded(key(start + index)), lambda: len(items))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import attrgetter
 from types import GenericAlias
 from typing import Annotated, Any, Literal, cast
 
@@ -22,7 +23,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 @attrs.frozen
 class ListOrder:
-    """An order of a list. `attributes` of an item are its key, with the types `kinds`.
+    """An order of a list. `attributes` of an item (also as `of.name`) are its key, with the types `kinds`.
 
     A list with several orders has a `tag` in the cursors of each but the usual one, so that a cursor belongs to one order.
     """
@@ -41,7 +42,14 @@ class ListOrder:
 
     def cursor(self, item: Any) -> str:
         """The cursor of an item."""
-        key = tuple(getattr(item, name) for name in self.attributes)
+        return self.encoded(self.key(item))
+
+    def key(self, item: Any) -> tuple[Any, ...]:
+        """The key of an item."""
+        return tuple(attrgetter(name)(item) for name in self.attributes)
+
+    def encoded(self, key: tuple[Any, ...]) -> str:
+        """The cursor with a key."""
         return encode_cursor(key if self.tag is None else (self.tag, *key))
 
     def part(
@@ -76,4 +84,4 @@ def chosen(orders: Mapping[str, ListOrder], given: Mapping[str, Any] | None) -> 
 
 
 PLACE = ListOrder(SortOrder(()), ("place",), (int,))
-"""The order of a list that is there as a whole: its keys are places from 0."""
+"""The order of a list that never changes: its keys are places from 0."""

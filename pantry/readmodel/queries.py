@@ -206,7 +206,7 @@ class PantryQueries:
         sql = Sql(
             f"""
             WITH RECURSIVE {UNDONE}
-            SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock,
+            SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key,
                 CAST(coalesce(sum(CASE WHEN m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
                 CAST(coalesce(sum(CASE WHEN m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out
             FROM products AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''

@@ -200,6 +200,7 @@ class ConsumptionView:
     min_stock: int
     total_in: int
     total_out: int
+    name_key: str
 
     @property
     def is_low(self) -> bool:

@@ -14,7 +14,7 @@ from graphql_fn.core.errors import PublicError
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute
-from graphql_fn.readmodels.connections import PageConnection, connection, of_list
+from graphql_fn.readmodels.connections import PageConnection, connection, of_sorted
 from graphql_fn.readmodels.nodes import node_id, projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
 from graphql_fn.readmodels.pantry.quantities import converted_by, exact, exact_of, number_of
@@ -36,6 +36,8 @@ PRODUCT_ORDERS = {
 }
 CATEGORY_ORDER = ListOrder(graph.CATEGORIES, ("name_key", "id"), (str, str))
 MOVEMENT_ORDER = ListOrder(graph.MOVEMENTS_OF_ALL, ("created_at", "sequence", "position"), (Time, int, int))
+SHOPPING_ORDER = ListOrder(graph.PRODUCTS, ("name_key", "ean13"), (str, str))
+CONSUMPTION_ORDER = ListOrder(graph.PRODUCTS, ("of.name_key", "of.ean13"), (str, str))
 
 
 @attrs.frozen
@@ -148,14 +150,14 @@ async def _consumption(_: Any, info: Info, ean13: str | None = None, category: s
     queries = PantryQueries(await info.context.database())
     found = await queries.consumption(since=since, until=until, ean13=ean13, category=category)
     days = days_of(since, until)
-    return of_list([_Consumption(item, days) for item in found], **given)
+    return of_sorted([_Consumption(item, days) for item in found], CONSUMPTION_ORDER, **given)
 
 
 async def _shopping_list(_: Any, info: Info, category: str | None = None, **page: Any) -> Any:
     since, until = period_of(None, None)
     queries = PantryQueries(await info.context.database())
     found = await queries.consumption(since=since, until=until, category=category)
-    return of_list([item for item in found if item.is_to_buy], **page)
+    return of_sorted([item for item in found if item.is_to_buy], SHOPPING_ORDER, **page)
 
 
 async def _category_of(product: ProductView, info: Info) -> CategoryView | None:

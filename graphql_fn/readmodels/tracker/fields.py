@@ -16,9 +16,9 @@ from graphql_fn.core.errors import PublicError
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute
-from graphql_fn.readmodels.connections import PageConnection, connection, of_list
+from graphql_fn.readmodels.connections import PageConnection, connection, of_list, of_sorted
 from graphql_fn.readmodels.nodes import node_id
-from graphql_fn.readmodels.tracker.queries import QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
+from graphql_fn.readmodels.tracker.queries import PROJECT_ORDER, QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
 from projections.model import timestamp_text
 from projections.queries.sql import ListPart
 from servicekit.readside.replica import ReadReplica
@@ -33,7 +33,8 @@ _LATEST = ListPart(limit=1)
 
 
 def _projects_of(repo: RepoView, _info: Info, **page: Any) -> Any:
-    return of_list([ProjectOf(repo, project) for project in repo.projects], **page)
+    found = sorted((ProjectOf(repo, project) for project in repo.projects), key=PROJECT_ORDER.key)
+    return of_sorted(found, PROJECT_ORDER, **page)
 
 
 async def _tasks_of(repo: RepoView, info: Info, **page: Any) -> PageConnection[TaskView]:

@@ -24,6 +24,7 @@ from graphql_fn.readmodels.nodes import projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
 from graphql_fn.readmodels.tracker.differences import diff
 from projections.errors import ArgumentRefused, ProjectionError
+from projections.queries.sql import SortOrder
 from servicekit.readside.replica import ReadReplica
 
 REPO_ORDERS = {
@@ -35,6 +36,8 @@ TASK_ORDERS = {
     "UPDATED_AT": ListOrder(graph.TASKS_BY_CHANGE, ("updated_at", "id"), (Time, str), "UPDATED_AT"),
 }
 LATEST_ORDER = ListOrder(graph.LATEST_ANALYSES, ("repo_url", "project"), (str, str))
+PROJECT_ORDER = ListOrder(SortOrder(()), ("is_inside", "project.name"), (bool, str))
+"""The order of the projects of a repository: the root first, then by name."""
 HISTORY_ORDER = ListOrder(graph.HISTORY, ("measured", "sequence"), (int, int))
 LARGEST_EVENT_PAGE = 1000
 
@@ -64,6 +67,11 @@ class ProjectOf:
 
     repo: RepoView
     project: Project
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is in a folder of the repository, and not the root."""
+        return self.project.name != "."
 
     @property
     def analysis_id(self) -> str:

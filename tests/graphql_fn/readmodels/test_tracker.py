@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -101,6 +103,23 @@ async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk
         expected = {"function": "Store.Put", "crap": 31.5, "complexity": 2, "coverage": 50, "file": "a.go", "line": 2}
         assert (worst, latest["functions"]["pageInfo"]) == (expected, {"hasNextPage": True})
         assert project["history"] == {"nodes": [{"taskId": task}], "pageInfo": {"hasNextPage": True}}
+
+
+async def test_a_cursor_among_projects_is_valid_while_projects_come_and_go(running: Running) -> None:
+    query = """query($url: String!, $after: String) { repo(url: $url) {
+        projects(first: 2, after: $after) { nodes { name } pageInfo { endCursor } } } }"""
+    first = (await running.ask(query, url=URL))["repo"]["projects"]
+    assert [project["name"] for project in first["nodes"]] == [".", "p1"]
+    with closing(sqlite3.connect(running.system.database)) as tables:
+        [kept] = tables.execute("SELECT projects FROM repos").fetchone()
+        with tables:
+            tables.execute("UPDATE repos SET projects = json_remove(projects, '$[0]')")
+        try:
+            rest = (await running.ask(query, url=URL, after=first["pageInfo"]["endCursor"]))["repo"]["projects"]
+        finally:
+            with tables:
+                tables.execute("UPDATE repos SET projects = ?", (kept,))
+    assert [project["name"] for project in rest["nodes"]] == ["p2"]
 
 
 async def test_functions_can_be_those_from_a_value_up_or_of_a_package_page_by_page(running: Running) -> None:
