@@ -67,7 +67,7 @@ class RowDifference:
         cells = [
             f"{name} is {self.live.get(name)!r}, should be {value!r}"
             for name, value in self.fresh.items()
-            if self.live.get(name) != value
+            if not _same(self.live.get(name), value)
         ]
         return f"{row}: {'; '.join(cells)}"
 
@@ -200,7 +200,7 @@ async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> RowD
         live, fresh = await anext(left, None), await anext(right, None)
         if live is None and fresh is None:
             return None
-        if live == fresh:
+        if _same(live, fresh):
             continue
         if live is None or (fresh is not None and _key(table, fresh) < _key(table, live)):
             live = None
@@ -209,6 +209,17 @@ async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> RowD
         row = live or fresh
         assert row is not None
         return RowDifference(table.name, tuple(row[name] for name in table.key), live, fresh)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two rows, or two values of JSON, mean the same. `true` is not 1, though they are equal in Python."""
+    if one != other:
+        return False
+    if isinstance(one, dict):
+        return all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list):
+        return all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool)
 
 
 def _key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:

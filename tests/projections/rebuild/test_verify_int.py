@@ -90,6 +90,28 @@ async def test_a_change_of_any_kind_is_found(log: MemoryLog, either: Store, data
     assert (await dump(either, MODEL)).digest != before.digest
 
 
+@pytest.mark.parametrize(
+    ("live", "fresh", "told"),
+    [
+        ('{"is": 1}', '{"is": true}', "accounts 'zed': tags is {'is': 1}, should be {'is': True}"),
+        ('{"in": [{}, [0]]}', '{"in": [{}, [false]]}', "tags is {'in': [{}, [0]]}, should be {'in': [{}, [False]]}"),
+        ("true", "1", "tags is True, should be 1"),
+        ('{"is": null}', "{}", "tags is {'is': None}, should be {}"),
+        ('{"is": 1.0, "a": [2]}', '{"a": [2.0], "is": 1}', None),
+    ],
+)
+async def test_truth_in_json_is_no_number(
+    log: MemoryLog, either: Store, database_url: str, live: str, fresh: str, told: str | None
+) -> None:
+    """Though Python takes them for equal; 1 and 1.0 are one number in JSON."""
+    change = "UPDATE accounts SET tags = '{}' WHERE id = 'zed'"
+    await execute(database_url, change.replace("{}", live))
+    async with replayed_copy(log, MODEL, until=COMMITS) as copy:
+        await execute(f"sqlite:{copy.path}", change.replace("{}", fresh))
+        difference = await compare(either, copy, MODEL)
+        assert difference is None if told is None else told in str(difference)
+
+
 async def test_text_that_is_no_json_is_found(log: MemoryLog, live: SQLiteStore) -> None:
     """In SQLite, which does not look."""
     await execute(f"sqlite:{live.path}", "UPDATE accounts SET tags = '{' WHERE id = 'zed'")
