@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from gctd.readmodel.queries import LATEST
 from gctd.readmodel.tables import TASKS as TASK_TABLE
+from gctd.readmodel.tables import VERDICTS
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
 from projections.queries.sql import (
     FoundPart,
@@ -80,10 +81,13 @@ class TrackerGraph:
         """The verdicts with these ids."""
         return await self._by_key("verdicts", "id", ids, VerdictView.of)
 
-    async def verdicts_of(self, tasks: Sequence[str]) -> Mapping[str, Sequence[VerdictView]]:
-        """The verdicts on the analyses of these tasks, newest first."""
-        sql = Sql("SELECT * FROM verdicts")
-        sql.any_of("WHERE head_task IN ({}) ORDER BY asked_at DESC, id", tasks)
+    async def verdicts_of(self, tasks: Sequence[str], most: int) -> Mapping[str, Sequence[VerdictView]]:
+        """The verdicts on the analyses of these tasks, newest first, `most` of each."""
+        columns = ", ".join(VERDICTS.names)
+        inner = Sql(f"SELECT {columns}, row_number() OVER (PARTITION BY head_task ORDER BY asked_at DESC, id) AS place")
+        inner.any_of("FROM verdicts WHERE head_task IN ({})", tasks)
+        sql = Sql(f"SELECT {columns} FROM ({inner.text}) AS numbered", inner.arguments)  # noqa: S608 - constants
+        sql.add("WHERE place <= {} ORDER BY head_task, place", most)
         lists: dict[str, list[VerdictView]] = {}
         for row in await fetch_for(self._store, sql):
             lists.setdefault(row["head_task"], []).append(VerdictView.of(row))

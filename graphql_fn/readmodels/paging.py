@@ -58,10 +58,7 @@ class ListOrder:
         """The part of the list that the arguments of a connection ask for. Raises PublicError."""
         if first is not None and last is not None:
             raise PublicError("give either first or last")
-        size = PAGE if first is None and last is None else first if first is not None else last
-        assert size is not None
-        if not 0 <= size <= LARGEST_PAGE:
-            raise PublicError(f"{'last' if first is None else 'first'} must be from 0 to {LARGEST_PAGE}")
+        size = size_of(first) if last is None else size_of(last, name="last")
         after_key, before_key = (self._key(name, text) for name, text in (("after", after), ("before", before)))
         return ListPart(limit=size, after=after_key, before=before_key, backward=last is not None)
 
@@ -74,6 +71,14 @@ class ListOrder:
         except HttpkitError:
             raise PublicError(f"{name} is not a cursor of this list") from None
         return key if self.tag is None else key[1:]
+
+
+def size_of(given: int | None, *, name: str = "first", default: int = PAGE, least: int = 0) -> int:
+    """The size of a page that an argument asks for; null stands for the default. Raises PublicError."""
+    size = default if given is None else given
+    if not least <= size <= LARGEST_PAGE:
+        raise PublicError(f"{name} must be from {least} to {LARGEST_PAGE}")
+    return size
 
 
 def chosen(orders: Mapping[str, ListOrder], given: Mapping[str, Any] | None) -> ListOrder:

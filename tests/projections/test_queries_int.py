@@ -253,6 +253,7 @@ CASES = (
             "count_history_of.ids": ((analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),),
             "verdicts_by_id.ids": ([f"v{number}" for number in range(9)],),
             "verdicts_of.tasks": (("text", "task-4"),),
+            "verdicts_of.most": (1, 20),
             "workers_by_id.ids": ([f"w{number}" for number in range(9)],),
             "repos.order": (graph.REPOS,),
             "tasks.order": (graph.TASKS,),

@@ -1,8 +1,9 @@
 """The cost of a query: a bound on the number of objects in its result, known before it is run.
 
 A field with `first` or `last` counts for the number of objects that it asks for, each with the cost of its selection. Any other
-object counts once for each parent. Values count nothing, nor do the parts that a page is wrapped in. A field that reads more rows
-than its result has counts once more for every `ROWS` of them. Objects of the schema are counted one by one, and cost more.
+object, and a short list without a size, counts once for each parent. Values count nothing, nor do the parts that a page is
+wrapped in. A field that reads more rows than its result has counts once more for every `ROWS` of them. Objects of the schema are
+counted one by one, and cost more.
 
 Sizes are the coerced values of arguments, as resolvers get them: a size may come as 5, as 5e0, or by a variable with a default.
 """
@@ -112,9 +113,12 @@ class CostWalk:
     def _size(self, field: GraphQLField, node: FieldNode) -> int:
         if not any(name in field.args for name in _SIZES):
             return 1
-        given = self._arguments(field, node)
-        sizes = [size for name in _SIZES if (size := given.get(name)) is not None]
-        return max(0, *sizes) if sizes else PAGE
+        for asked in (node, FieldNode(name=node.name, arguments=())):  # the second has the defaults, which null stands for
+            given = self._arguments(field, asked)
+            sizes: list[int] = [size for name in _SIZES if (size := given.get(name)) is not None]
+            if sizes:
+                return max(0, *sizes)
+        return PAGE
 
     def _arguments(self, field: GraphQLField, node: FieldNode) -> Mapping[str, Any]:
         """The arguments by their names in the schema; none if they are wrong, which the engine reports."""

@@ -18,6 +18,7 @@ from graphql_fn.readmodels.asking import sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute
 from graphql_fn.readmodels.connections import PageConnection, connection, of_list, of_sorted
 from graphql_fn.readmodels.nodes import node_id
+from graphql_fn.readmodels.paging import size_of
 from graphql_fn.readmodels.tracker.queries import PROJECT_ORDER, QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
 from projections.model import timestamp_text
 from projections.queries.sql import ListPart
@@ -93,8 +94,8 @@ async def _profile_of(analysis: AnalysisView, info: Info) -> str | None:
     return body.decode(errors="replace")
 
 
-async def _verdicts_of(analysis: AnalysisView, info: Info) -> Any:
-    return await info.context.load(TrackerGraph.verdicts_of, analysis.task_id) or ()
+async def _verdicts_of(analysis: AnalysisView, info: Info, first: int | None) -> Any:
+    return await info.context.load(TrackerGraph.verdicts_of, analysis.task_id, size_of(first)) or ()
 
 
 async def _functions_of(

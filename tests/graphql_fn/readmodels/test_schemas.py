@@ -91,6 +91,27 @@ def test_lists_that_can_grow_have_one_form(schema: GraphQLSchema) -> None:
 
 
 @schemas
+def test_lists_without_a_size_are_not_inside_of_themselves(schema: GraphQLSchema) -> None:
+    """The cost of a query counts the items of such a list once for all: nested, they would be many more than that."""
+    types = {name: type_ for name, type_ in schema.type_map.items() if isinstance(type_, GraphQLObjectType)}
+    below = {
+        name: {get_named_type(field.type).name for field in type_.fields.values()} & set(types) for name, type_ in types.items()
+    }
+    for name, type_ in types.items():
+        if name.startswith("__") or name.endswith(("Connection", "Edge")):
+            continue
+        for place, field in type_.fields.items():
+            item = get_named_type(field.type).name
+            if "[" in str(field.type) and item in types and "first" not in field.args:
+                reached: set[str] = set()
+                left = {item}
+                while left:
+                    reached |= left
+                    left = {one for found in left for one in below[found]} - reached
+                assert name not in reached, f"{name}.{place}"
+
+
+@schemas
 def test_ids_belong_to_nodes(schema: GraphQLSchema) -> None:
     """A client that normalises by type and id, and one that refetches by id, find each object."""
     for name, type_ in schema.type_map.items():

@@ -351,5 +351,24 @@ async def test_attempts_have_logs_and_analyses_verdicts_and_profiles(running: Ru
     [verdict] = await verdicts()
     assert (verdict["verdictId"], verdict["result"]) == (given["verdict"], given["result"].upper())
     assert verdict["analysis"] == {"taskId": task}
+    await running.system.post(f"/api/repos/{history}/gate", {"max_new": 0, "max_exceeded": 1, "to": task})
+    several = (
+        "query($task: ID!, $n: Int) { analysis(task: $task) { verdicts(first: $n) { verdictId } all: verdicts { verdictId } } }"
+    )
+
+    async def both() -> Any:
+        found = (await running.ask(several, task=task, n=1))["analysis"]
+        return found if len(found["all"]) == 2 else None
+
+    found = await wait_until(both, 10)
+    assert found["verdicts"] == found["all"][:1] != [{"verdictId": given["verdict"]}]
+    assert (await running.ask(several, task=task, n=None))["analysis"]["verdicts"] == found["all"]
+    for wrong, code in (("first: 1001", "BAD_USER_INPUT"), ("first: -1", "BAD_USER_INPUT")):
+        asked = f'{{ analysis(task: "{task}") {{ verdicts({wrong}) {{ id }} }} }}'
+        answer = await running.gateway.ask("POST", "/function/tracker", data=asked)
+        assert answer.body["errors"][0]["extensions"]["code"] == code
+    circle = "verdicts { analysis { " * 4 + "id" + " } }" * 4
+    answer = await running.gateway.ask("POST", "/function/tracker", data=f'{{ analysis(task: "{task}") {{ {circle} }} }}')
+    assert answer.body["errors"][0]["extensions"]["code"] == "OVER_LIMIT"
     found = await running.ask("query($id: ID!) { node(id: $id) { ... on Verdict { verdictId } } }", id=verdict["id"])
     assert found["node"] == {"verdictId": given["verdict"]}
