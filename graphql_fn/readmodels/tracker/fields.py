@@ -13,6 +13,7 @@ from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.reports import FunctionView
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
 from graphql_fn.core.errors import PublicError
+from graphql_fn.core.limits import PAGE
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute
@@ -179,7 +180,7 @@ RESOLVERS: dict[str, Resolver] = {
     "Function.statementCoverage": attribute("stmt_coverage"),
     "Diff.from": attribute("older"),
     "Diff.to": attribute("newer"),
-    "Diff.changes": lambda found, _, first: found.changes[: max(0, first)],
+    "Diff.changes": lambda found, _, first: found.changes[: PAGE if first is None else max(0, first)],
     "Diff.totalCount": lambda found, _: len(found.changes),
     "Change.status": _upper("status.value"),
     "Verdict.id": lambda one, _: node_id("Verdict", one.id),

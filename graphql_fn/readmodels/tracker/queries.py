@@ -21,7 +21,7 @@ from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver
 from graphql_fn.readmodels.connections import PageConnection, connection
 from graphql_fn.readmodels.nodes import projections, split_id
-from graphql_fn.readmodels.paging import ListOrder, Time, chosen
+from graphql_fn.readmodels.paging import ListOrder, Time, chosen, size_of
 from graphql_fn.readmodels.tracker.differences import diff
 from projections.errors import ArgumentRefused, ProjectionError
 from projections.queries.sql import SortOrder
@@ -39,7 +39,8 @@ LATEST_ORDER = ListOrder(graph.LATEST_ANALYSES, ("repo_url", "project"), (str, s
 PROJECT_ORDER = ListOrder(SortOrder(()), ("is_inside", "project.name"), (bool, str))
 """The order of the projects of a repository: the root first, then by name."""
 HISTORY_ORDER = ListOrder(graph.HISTORY, ("measured", "sequence"), (int, int))
-LARGEST_EVENT_PAGE = 1000
+EVENT_PAGE = 100
+"""Events of a page without a size in the query."""
 
 
 class TrackerAsking(Asking[TrackerGraph]):
@@ -216,12 +217,11 @@ async def _events(
     _: Any,
     info: Info,
     direction: str,
-    first: int,
+    first: int | None,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
     after: int | None = None,
 ) -> _EventPage:
-    if not 1 <= first <= LARGEST_EVENT_PAGE:
-        raise PublicError(f"first must be from 1 to {LARGEST_EVENT_PAGE}")
+    limit = size_of(first, default=EVENT_PAGE, least=1)
     if after is not None and not (type(after) is int and 0 <= after < 2**53):
         raise PublicError("after must be a sequence of the log")
     newest, given = direction == "DESC", filter or {}
@@ -234,7 +234,7 @@ async def _events(
             types=frozenset(given.get("types") or ()),
             text=given.get("text") or "",
             newest=newest,
-            limit=first,
+            limit=limit,
             **bounds,
         )
     )

@@ -18,6 +18,7 @@ from graphql_fn.core.preparing.cost import SCHEMA_OBJECT
 from graphql_fn.core.preparing.tokens import exceeds
 from graphql_fn.core.result import OperationResult, QueryOutcome
 from graphql_fn.readmodels.pantry.function import SCHEMA as PANTRY
+from graphql_fn.readmodels.tracker.function import SCHEMA as TRACKER
 from tests.graphql_fn.core.troubles import ask, messages, trouble
 from tests.support.pace import within
 
@@ -179,6 +180,13 @@ async def test_the_schema_cannot_be_asked_for_many_times_in_one_query() -> None:
     result, seconds = await timed(asked, Evaluator(pantry_function()))
     assert (result.outcome, "data" in result.document) == (QueryOutcome.OVER_LIMIT, False)
     assert seconds < 0.1
+
+
+@pytest.mark.parametrize("size", ["", "(first: null)", "(first: 100)"])
+async def test_a_size_that_is_null_costs_as_much_as_the_default(size: str) -> None:
+    evaluator = Evaluator(Function(name="tracker", schema=TRACKER), QueryLimits(cost=199))
+    [message] = messages(await ask(f"{{ events{size} {{ events {{ sequence }} }} }}", evaluator=evaluator))
+    assert message.startswith("the query may come to 200 objects")
 
 
 def pantry_function() -> Function:

@@ -299,6 +299,7 @@ async def test_two_analyses_are_compared_as_by_the_api(running: Running) -> None
     history = (await running.ask("query($t: ID!) { analysis(task: $t) { historyId } }", t=first))["analysis"]["historyId"]
     expected = await running.system.get(f"/api/repos/{history}/diff?from={first}&to={second}")
     assert found["totalCount"] == len(expected["functions"]) > 0
+    assert (await running.ask(query, **{"from": first, "to": second, "first": None}))["diff"] == found
     assert [(one["status"].lower(), one["delta"]) for one in found["changes"]] == [
         (one["status"], one["delta"]) for one in expected["functions"]
     ]
@@ -328,6 +329,8 @@ async def test_the_log_the_projections_and_settings_can_be_read(running: Running
     rest = await running.ask(query, next=page["next"])
     assert rest["events"]["events"][0]["sequence"] < page["events"][-1]["sequence"]
     assert first["repos"]["nodes"][0]["settings"] == {"ref": None, "coverpkg": None}
+    usual = (await running.ask("{ events(first: null) { events { sequence } } }"))["events"]
+    assert len(usual["events"]) == min(100, page["end"])
     for wrong in ('filter: {aggregate: "x y"}', "first: 0", "after: -1", 'after: "x"'):
         answer = await running.gateway.ask("POST", "/function/tracker", data=f"{{ events({wrong}) {{ end }} }}")
         assert answer.body["errors"][0]["extensions"]["code"] in {"BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED"}
