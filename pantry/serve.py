@@ -36,8 +36,7 @@ def _people(connection: Connection) -> PersonalDataCipher:
 
 
 def _declared(settings: Settings) -> Declarations:
-    size = settings.event_store_max_bytes
-    overrides = {} if size is None else {MODEL.stream: {"max_bytes": size}}
+    overrides = MODEL.overrides(lambda setting: getattr(settings, setting.key))
     return load_declarations(replicas=settings.replicas, overrides=overrides).only(MODEL.stream, KEYS)
 
 

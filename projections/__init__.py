@@ -8,7 +8,18 @@ from httpkit.facade import facade
 
 if TYPE_CHECKING:
     from projections.errors import Behind, MigrationError, ProjectionError, ProjectorStopped, StoreDamaged, StoreUnavailable
-    from projections.model import Change, Column, Delete, Projection, Put, ReadModel, SettingNames, Table, timestamp_text
+    from projections.model import (
+        Change,
+        Column,
+        Delete,
+        Projection,
+        Put,
+        ReadModel,
+        SettingNames,
+        StreamSetting,
+        Table,
+        timestamp_text,
+    )
     from projections.queries.sql import FoundPart, JoinedList, ListPart, SortOrder, Sql
     from projections.store import Queryable, Row, Store
 
@@ -34,6 +45,7 @@ __all__ = [
     "Store",
     "StoreDamaged",
     "StoreUnavailable",
+    "StreamSetting",
     "Table",
     "timestamp_text",
 ]
@@ -41,7 +53,7 @@ __all__ = [
 __getattr__ = facade(
     __name__,
     {
-        "projections.model": "Change Column Delete Projection Put ReadModel SettingNames Table timestamp_text",
+        "projections.model": "Change Column Delete Projection Put ReadModel SettingNames StreamSetting Table timestamp_text",
         "projections.errors": "Behind MigrationError ProjectionError ProjectorStopped StoreDamaged StoreUnavailable",
         "projections.store": "Queryable Row Store",
         "projections.queries.sql": "FoundPart JoinedList ListPart SortOrder Sql",

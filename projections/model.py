@@ -129,18 +129,34 @@ class Projection:
         return () if handler is None else handler(commit)
 
 
+@attrs.frozen
+class StreamSetting:
+    """A setting of a service that replaces one field of `streams.yaml`.
+
+    `key` is the key of the setting. `name` is the stream, consumer or bucket that has the `field`. A `duration` is in seconds
+    inside the service.
+    """
+
+    key: str
+    name: str
+    field: str
+    duration: bool = False
+
+
 @attrs.frozen(kw_only=True)
 class SettingNames:
     """The names under which a service is configured: for programs that look at its log and its tables besides it.
 
     Variables begin with `prefix` (`BANK` for `BANK_DATABASE_URL`). The settings file is `file`, in the working directory or the
-    home directory. `database` and `nats` are the keys of the two addresses in it.
+    home directory. `database` and `nats` are the keys of the two addresses in it. `streams` are settings that replace fields of
+    `streams.yaml`, besides `event_store_max_bytes`, which each service has for its stream.
     """
 
     prefix: str
     file: str = attrs.field(default=attrs.Factory(lambda self: f".{self.prefix.lower()}.yaml", takes_self=True))
     database: str = "database_url"
     nats: str = "nats_url"
+    streams: tuple[StreamSetting, ...] = ()
 
     def variable(self, key: str) -> str:
         """The variable of a key: `BANK_DATABASE_URL` for `database.url`."""
@@ -174,6 +190,18 @@ class ReadModel:
     def tables(self) -> Iterable[Table]:
         """The tables of all projections, referenced ones first."""
         return [table for projection in self.projections for table in projection.tables]
+
+    def overrides(self, value_of: Callable[[StreamSetting], str | float | None]) -> Mapping[str, Mapping[str, str]]:
+        """The fields of `streams.yaml` that the settings of the service replace, for `eventlog.admin.declarations.load`.
+
+        `value_of` gives the value of a setting, None if it has none. A number is a duration in seconds.
+        """
+        found: dict[str, dict[str, str]] = {}
+        for setting in (StreamSetting("event_store_max_bytes", self.stream, "max_bytes"), *self.settings.streams):
+            if (value := value_of(setting)) is not None:
+                text = value if isinstance(value, str) else f"{value * 1000:.0f}ms"
+                found.setdefault(setting.name, {})[setting.field] = text
+        return found
 
     def migration_files(self) -> Iterable[tuple[str, str]]:
         """File name and text of every migration file."""

@@ -83,6 +83,11 @@ class Declarations:
         return Declarations(chosen, tuple(consumer for consumer in self.consumers if consumer.stream in names))
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names in the file of all streams, buckets and consumers: the ones that can be overridden."""
+        return frozenset((*map(_short, self.streams), *(consumer.name for consumer in self.consumers)))
+
+    @property
     def lasting(self) -> tuple[Stream, ...]:
         """The streams that cannot be rebuilt from others: logs, then the objects that their events refer to."""
         logs = [stream for stream in self.streams if stream.incarnation and not stream.apart]
@@ -251,7 +256,7 @@ def _plain(where: str, field: str, value: Any) -> Any:
     if isinstance(value, str) and field in _DURATIONS:
         return _quantity(where, value, _UNITS)
     if isinstance(value, str) and field in _SIZES:
-        return _quantity(where, value, _BINARY_UNITS)
+        return int(value) if value.isdecimal() else _quantity(where, value, _BINARY_UNITS)
     return value
 
 

@@ -28,7 +28,7 @@ from gctd.readmodel.tables import (
     VERDICTS,
     WORKERS,
 )
-from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames
+from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames, StreamSetting
 from servicekit.access.model import TokenModel, with_tokens
 
 
@@ -93,6 +93,12 @@ _MODEL = ReadModel(
     ),
     migrations="gctd.readmodel.migrations",
     folds={decider.category: decider.fold for decider in (DELIVERY, REPO, schedule.SCHEDULE, TASK, worker.WORKER)},
-    settings=SettingNames(prefix="GCTD"),
+    settings=SettingNames(
+        prefix="GCTD",
+        streams=(
+            StreamSetting("presence_ttl", "gctd-workers", "ttl", duration=True),
+            StreamSetting("ack_wait", "crap-workers", "ack_wait", duration=True),
+        ),
+    ),
 )
 MODEL = with_tokens(_MODEL, ACCESS)

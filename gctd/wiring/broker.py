@@ -15,9 +15,10 @@ from eventlog.broker.presence import Presence
 from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from gctd.control.lanes.queues import LANES_STREAM, SCAN_CONSUMER, SCAN_STREAM, JobQueues
+from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
 from gctd.domain import delivery, repo, schedule, task, verdict, worker  # noqa: F401 - importing them registers their events
 from gctd.domain.registry import REGISTRY
+from gctd.readmodel import MODEL
 from gctd.settings import Settings
 from gctd.wiring import attempt_logs as logs
 
@@ -38,14 +39,9 @@ class Broker:
     logs: TextStreams
 
 
-def overrides(settings: Settings) -> Mapping[str, Mapping[str, object]]:
+def overrides(settings: Settings) -> Mapping[str, Mapping[str, str]]:
     """Return the fields of `streams.yaml` that the settings replace."""
-    changed: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
-    if settings.event_store_max_bytes is not None:
-        changed[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
-    if settings.ack_wait is not None:
-        changed[SCAN_CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
-    return changed
+    return MODEL.overrides(lambda setting: getattr(settings, setting.key))
 
 
 def declarations(settings: Settings) -> Declarations:

@@ -1,20 +1,23 @@
-"""Addresses that a service is configured with, for commands that look at its log and tables: its variable, else its file."""
+"""How a service is configured, for commands that look at its log, streams and tables: its variable, else its file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from terminalkit.config import durations
+
 if TYPE_CHECKING:
-    from projections.model import SettingNames
+    from projections.model import ReadModel, SettingNames, StreamSetting
 
 
-def address_of(settings: SettingNames, key: str) -> str | None:
-    """The address that the service has under a key; None if it has none.
+def value_of(settings: SettingNames, key: str) -> Any:
+    """The value that the service has under a key: a text of its variable, else what its file has; None if it has none.
 
     Raises click.UsageError for a file that cannot be read.
     """
@@ -26,17 +29,45 @@ def address_of(settings: SettingNames, key: str) -> str | None:
     return None
 
 
-def _of_file(file: Path, key: str) -> str | None:
+def address_of(settings: SettingNames, key: str) -> str | None:
+    """The address that the service has under a key; None if it has none.
+
+    Raises click.UsageError for a file that cannot be read.
+    """
+    found = value_of(settings, key)
+    if found is not None and not isinstance(found, str):
+        raise click.UsageError(f"{settings.file}: {key} must be a text")
+    return found or None
+
+
+def overrides_of(models: Iterable[ReadModel]) -> Mapping[str, Mapping[str, str]]:
+    """The fields of `streams.yaml` that the services of these read models are configured with.
+
+    Raises click.UsageError for a value that cannot be right.
+    """
+    return {name: fields for model in models for name, fields in model.overrides(partial(_override, model.settings)).items()}
+
+
+def _override(settings: SettingNames, setting: StreamSetting) -> str | float | None:
+    value = value_of(settings, setting.key)
+    if isinstance(value, str) and setting.duration:
+        try:
+            return durations.parse(value)
+        except ValueError as error:
+            raise click.UsageError(f"the setting {setting.key} ({settings.variable(setting.key)}) {error}") from error
+    if value is None or isinstance(value, str) or (setting.duration and isinstance(value, (int, float))):
+        return value
+    raise click.UsageError(f"{settings.file}: {setting.key} must be a text")
+
+
+def _of_file(file: Path, key: str) -> Any:
     import yaml  # noqa: PLC0415 - slow, and most have no file
 
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise click.UsageError(f"{file} cannot be read: {error}") from error
-    found = _value(content, key) if isinstance(content, dict) else None
-    if found is not None and not isinstance(found, str):
-        raise click.UsageError(f"{file}: {key} must be a text")
-    return found or None
+    return _value(content, key) if isinstance(content, dict) else None
 
 
 def _value(content: Mapping[Any, Any], key: str) -> Any:

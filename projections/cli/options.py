@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,11 +10,14 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from projections.cli.configured import address_of
+from projections.cli.configured import address_of, overrides_of, value_of
 from projections.errors import ModelUnknown
 from projections.models import default_name, load, names
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eventlog.admin.declarations import Declarations
     from eventlog.jetstream.log import JetStreamLog
     from eventlog.jetstream.transport.connection import Connection
     from projections.model import ReadModel, SettingNames
@@ -81,8 +83,21 @@ def _nats(ctx: click.Context, option: click.Parameter, given: str | None) -> str
 def replicas_of(ctx: click.Context, option: click.Parameter, given: int | None) -> int:
     """The number of servers that is given, else the one that the service is configured with, else 1."""
     settings = _settings(ctx) if given is None else None
-    text = None if settings is None else os.environ.get(settings.variable("replicas"))
-    return given or (1 if text is None else int(option.type.convert(text, option, ctx)))
+    found = None if settings is None else value_of(settings, "replicas")
+    return given or (1 if found is None else int(option.type.convert(found, option, ctx)))
+
+
+def declared(file: Path | None, replicas: int) -> Declarations:
+    """The declarations of a file, as the installed services apply them: with the fields that their settings replace.
+
+    `file` is by default the `streams.yaml` that came along. Raises click.UsageError, DeclarationInvalid.
+    """
+    from eventlog.admin import declarations  # noqa: PLC0415 - slow
+
+    known = declarations.load(file).names
+    configured = overrides_of(_loaded(name, click.get_current_context()) for name in names())
+    overrides = {name: fields for name, fields in configured.items() if name in known}
+    return declarations.load(file, replicas=replicas, overrides=overrides)
 
 
 def _database(ctx: click.Context, option: click.Parameter, given: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from projections.cli.options import connected, nats_option, replicas_of
+from projections.cli.options import connected, declared, nats_option, replicas_of
 from terminalkit.commands.command import command
 from terminalkit.commands.options import examples
 from terminalkit.display.output import Output
@@ -48,11 +48,13 @@ def streams() -> None:
 @replicas_option
 @command(logs=True)
 async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
-    """Show the differences on the server without changing it. Exit code 5: there is a difference."""
-    from eventlog.admin import declarations  # noqa: PLC0415 - slow
+    """Show the differences on the server without changing it. Exit code 5: there is a difference.
+
+    Settings of the services for sizes and times of streams replace the fields of the file, as when the services start.
+    """
     from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
 
-    wanted = declarations.load(file, replicas=replicas)
+    wanted = declared(file, replicas)
     async with connected(nats_url) as connection:
         return _show(invocation.output, await server.plan(connection, wanted))
 
@@ -63,11 +65,13 @@ async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, repl
 @replicas_option
 @command(logs=True)
 async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
-    """Create the missing parts and update the others if possible, without deleting. Exit code 5: a person has to do the rest."""
-    from eventlog.admin import declarations  # noqa: PLC0415 - slow
+    """Create the missing parts and update the others if possible, without deleting. Exit code 5: a person has to do the rest.
+
+    Settings of the services for sizes and times of streams replace the fields of the file, as when the services start.
+    """
     from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
 
-    wanted = declarations.load(file, replicas=replicas)
+    wanted = declared(file, replicas)
     async with connected(nats_url) as connection:
         return _show(invocation.output, await server.apply(connection, wanted))
 

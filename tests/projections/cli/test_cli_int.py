@@ -20,10 +20,15 @@ import pytest_asyncio
 from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
+from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import worker
 from gctd.readmodel import MODEL
+from gctd.settings import SETTINGS as TRACKER_SETTINGS
+from gctd.wiring.broker import open_broker
+from pantry.serve import SERVICE as PANTRY_SERVICE
+from pantry.settings import SETTINGS as PANTRY_SETTINGS
 from projections.cli import main
 from projections.migrations import Migrations, migrations_of
 from projections.projector.projector import Projector
@@ -333,6 +338,32 @@ async def test_plan_shows_drift_and_apply_ends_it(nats_url: str) -> None:
 
 def attrs_free(config: Any, **changes: Any) -> Any:
     return config.evolve(**changes)
+
+
+async def test_plan_and_apply_declare_what_the_services_are_configured_with(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise `apply` would make the log of a running service smaller, which could then refuse writes."""
+    variables = {
+        "GCTD_EVENT_STORE_MAX_BYTES": "2GiB",
+        "GCTD_PRESENCE_TTL": "1m30s",
+        "GCTD_ACK_WAIT": "1200.5s",
+        "PANTRY_EVENT_STORE_MAX_BYTES": "123456789",
+    }
+    for name, value in {**variables, "GCTD_NATS_URL": nats_url}.items():
+        monkeypatch.setenv(name, value)
+    async with open_broker(TRACKER_SETTINGS.load().values, name="test") as broker:
+        await streams.apply(broker.connection, PANTRY_SERVICE.declarations(PANTRY_SETTINGS.load().values))
+        assert (await run("streams", "plan", "--nats-url", nats_url, "--json", **variables)).document == []
+        assert (await run("streams", "apply", "--nats-url", nats_url, "--json", **variables)).document == []
+        sizes = [(await call(broker.connection, f"STREAM.INFO.{name}"))["config"]["max_bytes"] for name in ("GCTD", "PANTRY")]
+    assert sizes == [2 * 1024**3, 123456789]
+    wrong = await run("streams", "apply", "--nats-url", nats_url, **{**variables, "GCTD_ACK_WAIT": "soon"})
+    assert (wrong.code, "ack_wait (GCTD_ACK_WAIT) must be a duration" in wrong.err) == (2, True)
+    bank = tmp_path / "streams.yaml"
+    bank.write_text("streams: {BANK: {subjects: [bank.*], max_bytes: 1MiB}}")
+    [missing] = (await run("streams", "plan", "--nats-url", nats_url, "--json", "--file", str(bank), **variables)).document
+    assert (missing["name"], missing["wanted"]["max_bytes"]) == ("BANK", 1024**2)
 
 
 async def test_a_file_of_declarations_that_is_not_there_is_said(nats_url: str, tmp_path: Path) -> None:
