@@ -31,6 +31,7 @@ from eventlog.jetstream.api import (
     persist,
 )
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.transport.reply_router import Denied
 
 log = structlog.get_logger(__name__)
 
@@ -128,7 +129,7 @@ async def _apply(connection: Connection, declarations: Declarations) -> list[Dri
 
 
 async def _settle(connection: Connection, declarations: Declarations, kind: str, name: str, drifts: Sequence[Drift]) -> bool:
-    """Do what is to be done about one thing; False where the server refuses the update."""
+    """Do what is to be done about one thing; False where the server refuses the update, also to this user alone."""
     todo = [drift for drift in drifts if drift.action != "by hand"]
     if not todo:
         return True
@@ -203,8 +204,8 @@ async def _update_consumer(connection: Connection, consumer: Consumer, drifts: S
 async def _update(connection: Connection, request: str, body: Mapping[str, Any], drifts: Iterable[Drift]) -> bool:
     try:
         await call(connection, request, body)
-    except Refused as error:
-        log.warning("the server refuses an update", request=request, reason=error.description)
+    except (Refused, Denied) as error:
+        log.warning("the server refuses an update", request=request, reason=str(error))
         return False
     for drift in drifts:
         log.info("updated", name=drift.name, field=drift.field, found=drift.found, wanted=drift.wanted)

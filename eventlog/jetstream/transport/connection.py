@@ -7,6 +7,7 @@ reports that it is connected, default pings notice a paused server after minutes
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
@@ -34,6 +35,7 @@ RECONNECT_GRACE = 5.0
 _CLOSE_TIMEOUT = 5.0
 _CUT_OFF = (ConnectionResetError, BrokenPipeError, nats.errors.UnexpectedEOF)
 """Errors of a connection that the server ended."""
+_DENIED = re.compile('permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
 
 @attrs.define
@@ -228,6 +230,8 @@ class Connection:
     def _on_error(self, error: Exception) -> None:
         self.counters.errors += 1
         text = str(error) or repr(error)
+        if (denied := _DENIED.search(text)) is not None:
+            self._inbox.deny(denied[1])
         if isinstance(error, _CUT_OFF) and "authorization" in self._last_error.lower():
             return  # a server that refuses closes at once, which can be seen before its answer
         if text != self._last_error:  # a server that is away is one line, not four a second

@@ -33,6 +33,13 @@ class Silence(OutcomeUnknown):
     """No answer came in time, over a connection that is there."""
 
 
+class Denied(OutcomeUnknown):
+    """The server denies messages on the subject to this user.
+
+    Its report names no message: if permissions change while several are on their way, an earlier one may have arrived.
+    """
+
+
 @attrs.frozen
 class NatsReply:
     """A reply: the payload, and the header block as it was on the wire (None: none)."""
@@ -67,7 +74,7 @@ class ReplyRouter:
         self._client = client
         self._prefix = f"{client.new_inbox()}."
         self._tokens = itertools.count()
-        self._waiting: dict[bytes, Callable[[NatsReply | OutcomeUnknown], None]] = {}
+        self._waiting: dict[bytes, tuple[str, Callable[[NatsReply | OutcomeUnknown], None]]] = {}
         client.on_loss.add(self._lose)
 
     async def open(self) -> None:
@@ -76,13 +83,19 @@ class ReplyRouter:
 
     def _lose(self) -> None:
         """End all waits: the connection is gone, and with it the replies."""
-        for settle in list(self._waiting.values()):
+        for _, settle in list(self._waiting.values()):
             settle(OutcomeUnknown("the connection to NATS was lost before the answer came"))
 
+    def deny(self, denied: str) -> None:
+        """End the waits for replies to messages on a subject that the server denies; upper and lower case are the same."""
+        for subject, settle in list(self._waiting.values()):
+            if subject.lower() == denied.lower():
+                settle(Denied(f"NATS does not permit this user to send to {subject}"))
+
     def _on_reply(self, subject: bytes, _: bytes, data: bytes, head: bytes | None) -> None:
-        settle = self._waiting.get(subject[len(self._prefix) :])
-        if settle is not None:  # else no caller waits any more
-            settle(NatsReply(data, head))
+        waiting = self._waiting.get(subject[len(self._prefix) :])
+        if waiting is not None:  # else no caller waits any more
+            waiting[1](NatsReply(data, head))
 
     async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> NatsReply:  # noqa: ASYNC109 - ends with a special error
         """Send messages (subject, header lines, payload) in one piece; the reply to the last one.
@@ -106,8 +119,8 @@ class ReplyRouter:
             inbox, first = self._token()
             subject, headers, payload = messages[0]
             frames.insert(0, frame(subject, inbox, headers, payload))
-            self._waiting[first] = settle_early
-        self._waiting[last] = partial(_settle, result)
+            self._waiting[first] = (subject, settle_early)
+        self._waiting[last] = (messages[-1][0], partial(_settle, result))
         try:
             await self._write(frames)
             reply = await _within(timeout, result)
@@ -124,7 +137,7 @@ class ReplyRouter:
         try:
             while True:
                 result: asyncio.Future[NatsReply] = loop.create_future()
-                self._waiting[token] = partial(_settle, result)  # a late reply to an earlier try is as good
+                self._waiting[token] = (subject, partial(_settle, result))  # a late reply to an earlier try is as good
                 await self._write([frame(subject, inbox, b"", payload)])
                 left = end - loop.time()
                 try:
@@ -139,7 +152,7 @@ class ReplyRouter:
         """The replies to a message, each within `timeout` seconds of the one before. The caller recognizes the last."""
         replies: asyncio.Queue[NatsReply | OutcomeUnknown] = asyncio.Queue()
         inbox, token = self._token()
-        self._waiting[token] = replies.put_nowait
+        self._waiting[token] = (subject, replies.put_nowait)
         try:
             await self._write([frame(subject, inbox, b"", payload)])
             while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest_asyncio
 
 from eventlog.admin.declarations import DeclarationInvalid, Declarations, load, parse
 from eventlog.admin.reconcile import Drift, apply, incarnation_of, plan
+from eventlog.embedded.access import BrokerAccess, BrokerUser
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, call
@@ -161,6 +163,25 @@ async def test_an_update_that_the_server_refuses_stays_as_drift(connection: Conn
     three = parse(json.loads('{"streams": {"S": {"subjects": ["s.*"], "discard": "new", "max_bytes": "1MiB"}}}'), replicas=3)
     left = await apply(connection, three)
     assert [(drift.field, drift.wanted, drift.found, drift.action) for drift in left] == [("num_replicas", 3, 1, "by hand")]
+
+
+async def test_a_user_who_may_not_change_streams_has_the_difference_left_and_learns_why_none_is_created(tmp_path: Path) -> None:
+    denied = ("$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>")
+    users = (BrokerUser(name="operator"), BrokerUser(name="service", publish_denied=denied))
+    access = BrokerAccess.kept_in(tmp_path / "credentials.json", users)
+    async with EmbeddedServer(tmp_path / "nats", access=access) as server:
+        port = int(server.url.rpartition(":")[2])
+        async with Connection.open(access.address("service", port), name="service") as service:
+            with pytest.raises(Unavailable, match=r"does not permit this user to send to \$JS\.API\.STREAM\.CREATE\.S"):
+                await apply(service, declared(), patience=0)
+            async with Connection.open(access.address("operator", port), name="operator") as operator:
+                await apply(operator, declared())
+            left = await apply(service, declared({"max_bytes": "2MiB", "description": "more"}))
+            assert [(drift.field, drift.found, drift.action) for drift in left] == [
+                ("max_bytes", 1024**2, "by hand"),
+                ("description", None, "by hand"),
+            ]
+            assert service.connected
 
 
 async def test_consumers_are_updated_but_not_made_anew(connection: Connection) -> None:
