@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from eventlog import AggregateId, UndecodableCommit
+from eventlog import AggregateId
 from eventlog.history.records import Record, records
 from eventlog.history.search import EventFilter
-from gctd.domain.errors import NotFound, Refused
+from gctd.domain.errors import NotFound
 from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.services import Services
+from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.routes import PAGE
 from httpkit.messages.fields import Rule, member, message, query
 from httpkit.messages.paging import decode_cursor, encode_cursor
@@ -166,10 +167,8 @@ async def state_at(request: StateAt, call: Call[Services]) -> StateDocument:
     commit = await reader.log.last(aggregate, up_to=request.at, consistent=newest)
     if commit is None:
         raise NotFound(f"there is no {request.aggregate}" + (f" at sequence {request.at}" if request.at else ""))
-    try:
+    with reading(commit):
         stored = commit.body.state
-    except UndecodableCommit as error:
-        raise Refused(f"{commit.subject} as it was at sequence {commit.sequence} cannot be read: {error}") from error
     return StateDocument(
         aggregate=commit.subject,
         sequence=commit.sequence,

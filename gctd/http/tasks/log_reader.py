@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import attrs
 
-from eventlog import EventLog
+from eventlog import Commit, EventLog, UndecodableCommit
 from eventlog.history.search import EventFilter, Page, search
+from gctd.domain.errors import Refused
 from servicekit.errors import NotWritten
 
 AT_A_TIME = 2
@@ -31,3 +34,12 @@ class LogBrowser:
         head = await self.log.head()
         if sequence > head.last:
             raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
+
+
+@contextmanager
+def reading(commit: Commit) -> Iterator[None]:
+    """Read a commit that need not be readable. Raises Refused if it is not, or its state is lost."""
+    try:
+        yield
+    except UndecodableCommit as error:
+        raise Refused(f"{commit.subject} as it was at sequence {commit.sequence} cannot be read: {error}") from error

@@ -15,6 +15,7 @@ from gctd.domain.task.state import CATEGORY, Task, TaskStatus
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services
+from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.results import full_analysis
 from gctd.readmodel.views import TaskView
 from httpkit.messages.fields import member, message, path, query
@@ -112,9 +113,14 @@ async def get_task(request: TaskAt, call: Call[Services]) -> TaskBody:
     reader = call.services.reader
     await reader.require(request.at)
     commit = await reader.log.last(AggregateId(CATEGORY, request.id), up_to=request.at)
-    if commit is None or commit.state.deleted:
-        raise NotFound(f"there is no {request.id} at sequence {request.at}")
-    return TaskBody.of(TaskView.of_state(commit.state, commit.sequence))
+    missing = NotFound(f"there is no {request.id} at sequence {request.at}")
+    if commit is None:
+        raise missing
+    with reading(commit):
+        state: Task = commit.state
+    if state.deleted:
+        raise missing
+    return TaskBody.of(TaskView.of_state(state, commit.sequence))
 
 
 async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBody:

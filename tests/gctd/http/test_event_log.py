@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
+from eventlog.support.chain import CommitLost
+from eventlog.support.wire import CommitBody, EventBody, StateBody
+from tests.support.log.nats import plain_client
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
@@ -100,3 +105,19 @@ async def test_what_cannot_be_asked_is_said(project: Project) -> None:
     for path, status in REFUSED:
         answered, body = await project.system.status(path)
         assert (path, answered) == (path, status), body
+
+
+async def test_a_task_as_it_was_after_a_commit_that_cannot_be_read_or_is_lost_is_refused(tmp_path: Path) -> None:
+    lost = msgspec.json.encode(CommitLost(sequence=2, operator="ann", reason="a bad disk"))
+    events, state = [EventBody("CommitLost", msgspec.Raw(lost))], StateBody(msgspec.Raw(b"null"))
+    tombstone = msgspec.json.encode(CommitBody(id="lost-2", at=datetime.now(UTC), prev=None, events=events, state=state))
+    async with tracker_system(tmp_path) as system:
+        async with plain_client(system.nats.url) as client:
+            unreadable = await client.jetstream().publish("gctd.task.task-1", b"this is no commit")
+            replaced = await client.jetstream().publish("gctd.task.task-2", tombstone)
+        for id_, at, reason in (("task-1", unreadable.seq, "is not a commit"), ("task-2", replaced.seq, "a bad disk")):
+            status, body = await system.status(f"/api/tasks/{id_}?at={at}")
+            assert (status, reason in body["detail"]) == (409, True), body
+            assert f"gctd.task.{id_} as it was at sequence {at} cannot be read" in body["detail"]
+        state_of = await system.status(f"/api/log/state?aggregate=gctd.task.task-1&at={unreadable.seq}")
+        assert (state_of[0], "cannot be read" in state_of[1]["detail"]) == (409, True)
