@@ -24,6 +24,9 @@ class Example(NamedTuple):
     quiet: str
 
 
+IDLE = 'tasks{status="queued"}  4x40\nworkers{status="idle"}  1x40\nqueue_jobs{state="pending"}  0x40'
+"""Tasks that could be dispatched: a worker is idle, and no job waits for it."""
+
 EXAMPLES = {
     "ProjectorStopped": Example("projection_stopped  0x3 1x9", "projection_stopped  1 0x20"),
     "ReadModelBehind": Example("projection_lag_seconds  31x9", "projection_lag_seconds  31x3 5x9\nprojection_lag_events  0x20"),
@@ -37,9 +40,7 @@ EXAMPLES = {
         'projection_leading  1x9\nprojection_leading{instance="two"}  0x9',
     ),
     "TasksWait": Example("task_oldest_waiting_seconds  0+60x30", "task_oldest_waiting_seconds  0+60x14 0x9 0+60x14"),
-    "NothingDispatched": Example(
-        'tasks{status="queued"}  4x40\njobs_dispatched_total  7x40', 'tasks{status="queued"}  4x40\njobs_dispatched_total  7+1x40'
-    ),
+    "NothingDispatched": Example(f"{IDLE}\njobs_dispatched_total  7x40", f"{IDLE}\njobs_dispatched_total  7+1x40"),
     "NoWorkers": Example(
         'tasks{status="pending"}  1x9\nworkers{status="paused"}  2x9\nworkers{status="idle"}  0x9\nworkers{status="busy"}  0x9',
         'tasks{status="pending"}  1x9\nworkers{status="idle"}  0x9\nworkers{status="busy"}  1x9',
@@ -86,6 +87,23 @@ def test_a_lag_that_is_not_known_is_no_small_lag() -> None:
     assert fires(rule["expr"], 5, parsed("projection_lag_seconds  nanx9\nprojection_lag_events  nanx9"), 9)
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        'workers{status="idle"}  0x40\nworkers{status="busy"}  2x40\nqueue_jobs{state="pending"}  0x40',
+        'workers{status="idle"}  1x40\nworkers{status="busy"}  1x40\nqueue_jobs{state="pending"}  4x40',
+    ],
+    ids=["workers that are busy for long", "jobs that wait in the queue"],
+)
+def test_tasks_that_stay_queued_for_another_reason_do_not_mean_that_nothing_is_dispatched(reason: str) -> None:
+    busy = parsed(f'tasks{{status="queued"}}  4x40\njobs_dispatched_total  7x40\n{reason}')
+    assert not fires(RULES["NothingDispatched"]["expr"], 10, busy, 40)
+
+
 def test_another_job_does_not_count() -> None:
-    other = parsed('tasks{status="queued",job="a"}  4x40\njobs_dispatched_total{job="b"}  7x40')
-    assert evaluate(RULES["NothingDispatched"]["expr"], other, 30) == {}
+    of_one = (
+        'tasks{status="queued",job="a"}  4x40\nworkers{status="idle",job="a"}  1x40\nqueue_jobs{state="pending",job="a"}  0x40\n'
+    )
+    rule = RULES["NothingDispatched"]["expr"]
+    assert evaluate(rule, parsed(of_one + 'jobs_dispatched_total{job="a"}  7x40'), 30) != {}
+    assert evaluate(rule, parsed(of_one + 'jobs_dispatched_total{job="b"}  7x40'), 30) == {}
