@@ -88,7 +88,7 @@ class Figures(Collector):
         yield _by("workers", "Workers that are present.", "status", asked.workers, [status.value for status in _PRESENT])
         beats = asked.heartbeats
         sums = {
-            "worker_slots": ("Jobs that the workers together take at a time.", lambda beat: beat.concurrency),
+            "worker_slots": ("Jobs that the workers together take at a time.", lambda beat: beat.concurrency + beat.fast),
             "worker_jobs": ("Jobs that workers have in hand.", lambda beat: len(beat.tasks)),
             "worker_cpu_cores": ("Cores that the workers use, with all that they started.", lambda beat: beat.cpu),
             "worker_memory_bytes": ("Memory that the workers use, with all that they started.", lambda beat: beat.memory),

@@ -85,7 +85,7 @@ async def test_work_shows_in_the_figures(system: TrackerSystem) -> None:
             ("queue_jobs", "pending"): 1,
             ("workers", "paused"): 1,
             ("workers", "idle"): 0,
-            ("worker_slots",): 2,
+            ("worker_slots",): 3,  # two for scans, one for short jobs
             ("worker_jobs",): 0,
             ("projection_lag_events",): 0,
         }
