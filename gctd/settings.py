@@ -201,7 +201,11 @@ class Settings:
         help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
     )
     ack_wait: float | None = setting(
-        default=None, duration=True, ge=0.1, le=86_400, help="How long a job may go without a sign of life, where not 10m."
+        default=None,
+        duration=True,
+        ge=0.1,
+        le=86_400,
+        help="How long a scan for all workers may go without a sign of life, where not 10m.",
     )
 
     # Logs
