@@ -23,7 +23,7 @@ from gctd.worker.work import WorkFailed
 class MeasuredRun:
     """A test run. `profile` is the text of its coverage profile, or None; `sandbox` is the kind of its sandbox.
 
-    `tests` has the result of each package, None if unknown.
+    `tests` has the result of each package, None if unknown. `repeatable`: another run is expected to end the same.
     """
 
     profile: bytes | None
@@ -32,6 +32,7 @@ class MeasuredRun:
     uncovered: tuple[PackageProblem, ...]
     sandbox: str
     tests: TestFacts | None
+    repeatable: bool = True
 
 
 def measured_now(run: GoTestRun, sandbox: str) -> MeasuredRun:
@@ -49,6 +50,7 @@ def measured_now(run: GoTestRun, sandbox: str) -> MeasuredRun:
             platform=run.platform,
             scope=run.scope,
         ),
+        repeatable=run.repeatable,
     )
 
 

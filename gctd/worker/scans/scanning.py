@@ -163,7 +163,7 @@ class Scanning:
                 kept = await stored_sources(sources, files, checkout.facts, self._blobs)
                 analysis = await store_analysis(self._blobs, task, checkout, project, run, report, metadata, started)
                 analysis = attrs.evolve(analysis, sources=kept, store_source=store_source)
-                if before is None and not task.uploads:
+                if before is None and not task.uploads and run.repeatable:
                     await Earlier(self._blobs).keep(task, circumstances, analysis)
                 return analysis
 

@@ -204,6 +204,16 @@ KINDS: dict[str, Mapping[str, str]] = {
 }
 """Name of a kind of repository to its files."""
 
+NEEDING = {
+    "go.mod": module("example.com/x") + "\nrequire example.org/dep v1.0.0\n",
+    "go.sum": "example.org/dep v1.0.0 h1:g61tztE5qeGQ89tm6NTjjM9VPIm088od1l6aSorWRWg=\n"
+    "example.org/dep v1.0.0/go.mod h1:NqM8EUOU14njkJ3fqMW+pc6Ldnwhi/IjpwHt7yyuwOQ=\n",
+    **under("a", tested("a")),
+    **under("b", with_test("b", "_ = dep.X", "example.org/dep")),
+    "c/c.go": 'package c\n\nimport "example.org/dep"\n\n// X is X.\nvar X = dep.X\n',
+}
+"""The files of a repository: the package a needs nothing; the tests of b, and c, need a module that is nowhere."""
+
 
 def make(directory: Path, *, kind: str = "single", files: Mapping[str, str] | None = None) -> GoRepo:
     """Make a repository with one commit on the branch `main`, of one of KINDS, or with the given files."""

@@ -24,7 +24,8 @@ class GoTestRun:
     """A run of `go test`.
 
     `profile` is the text of the coverage profile, None if there is none. The numbers depend on `flags`. `workspace`: with the
-    go.work of the repository. `platform` is the target of the build, None if go did not report it.
+    go.work of the repository. `platform` is the target of the build, None if go did not report it. `repeatable`: no module was
+    missing, so another run of the commit is expected to end the same.
     """
 
     profile: bytes | None
@@ -32,6 +33,7 @@ class GoTestRun:
     go_version: str
     flags: tuple[str, ...]
     workspace: bool
+    repeatable: bool
     platform: Platform | None = None
 
     @property

@@ -26,8 +26,8 @@ from gctd.scan.errors import GoError, UnsafeFile
 from gctd.scan.go.coverage_run import building
 from gctd.scan.go.coverage_run.built import is_recent, mark, may_be_indexed
 from gctd.scan.go.coverage_run.commands import GoCommands
-from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
-from gctd.scan.go.coverage_run.loading import PackageListing, last_words, load, not_loaded
+from gctd.scan.go.coverage_run.events import GoTestEvents, PackageResult
+from gctd.scan.go.coverage_run.loading import PackageListing, download_failed, last_words, load, not_loaded
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, no_progress
 from gctd.scan.go.coverage_run.steps import Rights
@@ -55,7 +55,7 @@ async def run_tests(
 
     Packages that do not build, fail, panic or time out are reported in the result, not raised. If a workspace cannot be loaded,
     the run continues without it. A little of `plan.timeout` is left for the engine. Raises NeedsNewerGo. Raises GoError if no
-    package could be tested.
+    package could be tested, or if a module could not be downloaded now.
     """
     return await _TestRun(toolchain, plan, on_stage, on_log, on_progress).run()
 
@@ -112,6 +112,7 @@ class _TestRun:
             flags=flags,
             workspace=self._plan.workspace,
             platform=loaded.platform,
+            repeatable=not loaded.not_downloaded,
         )
 
     async def _test(self, loaded: PackageListing, seconds: float) -> GoTestRun:
@@ -120,7 +121,7 @@ class _TestRun:
         began, broken, patterns = time.monotonic(), tuple[PackageResult, ...](), ["./..."]
         listed = loaded.packages
         if covers_others((*plan.go_flags, *plan.test_args)):
-            broken = await self._not_built(seconds)
+            broken = await self._not_built(loaded, seconds)
             listed = tuple(path for path in listed if path not in {one.path for one in broken})
             patterns = list(listed) if broken else patterns
         if not listed:
@@ -146,14 +147,15 @@ class _TestRun:
             written = await asyncio.to_thread(_checked, profile)
         self._require_build(events, built)
         ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
-        packages = tuple(sorted((*events.results(ended_early=ended_early), *broken), key=lambda one: one.path))
+        results = map(loaded.explained, events.results(ended_early=ended_early))
+        packages = tuple(sorted((*results, *broken), key=lambda one: one.path))
         if all(package.outcome == "build failed" for package in packages):
             raise _not_built(loaded, packages, finished)
         if ended_early and not any(package.tested for package in packages):
             raise GoError(f"{ended_early}, before a package was tested to its end")
         return self._result(loaded, written, packages, (*plan.go_flags, "-vet=off", *flags))
 
-    async def _not_built(self, seconds: float) -> tuple[PackageResult, ...]:
+    async def _not_built(self, loaded: PackageListing, seconds: float) -> tuple[PackageResult, ...]:
         """The packages whose tests do not build; none if go cannot list them."""
         output = bytearray()
         arguments = [*building.ARGUMENTS, *building.flags_of_build(self._plan.test_args), "./..."]
@@ -163,7 +165,7 @@ class _TestRun:
         if not finished.ok:
             self._commands.log(f"the packages that do not build are not known: go list {finished.how()}")
             return ()
-        found = building.broken_packages(bytes(output).decode(errors="replace"))
+        found = tuple(map(loaded.explained, building.broken_packages(bytes(output).decode(errors="replace"))))
         for one in found:
             self._commands.log(f"{one.path} does not build and is not tested: {one.reason}")
         return found
@@ -234,6 +236,6 @@ def _checked(profile: OwnFile) -> bytes | None:
 
 def _not_built(loaded: PackageListing, packages: Sequence[PackageResult], finished: Finished) -> GoError:
     if loaded.not_downloaded:
-        return GoError(f"module download failed: {loaded.not_downloaded[0][:REASON]}")
+        return download_failed(loaded.not_downloaded[0])
     why = next((f"{package.path}: {package.reason}" for package in packages if package.reason), last_words(finished))
     return GoError(f"no package could be built: {why}", permanent=True)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.programs.cli import gctd
-from tests.support.tracker.go_repo import make
+from tests.support.tracker.go_repo import NEEDING, make
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 
+RAN = ["clone", "modules", "test", "analyse", "store"]
 SAME = ("summary", "measured", "states", "entries", "profile_digest", "analyzed_at", "go_version", "flags", "engine", "uncovered")
 
 
@@ -23,7 +24,7 @@ async def analysed(system: TrackerSystem, url: str, **how: Any) -> tuple[Any, li
 
 
 async def test_a_commit_is_tested_once_unless_asked_again(tmp_path: Path) -> None:
-    ran, reused = ["clone", "modules", "test", "analyse", "store"], ["clone", "store"]
+    ran, reused = RAN, ["clone", "store"]
     repo = make(tmp_path / "source", kind="single")
     repo.git("branch", "other")
     async with tracker_system(tmp_path) as system:
@@ -62,3 +63,16 @@ async def test_a_commit_is_tested_once_unless_asked_again(tmp_path: Path) -> Non
         await system.register(repo.url)
         _, stages = await analysed(system, repo.url)
         assert stages == ran
+
+
+async def test_a_run_without_a_module_that_a_package_needs_is_not_reused(tmp_path: Path) -> None:
+    """The module may be in reach by then. The reason names the failed download."""
+    repo = make(tmp_path / "source", files=NEEDING)
+    async with tracker_system(tmp_path) as system:
+        await system.start_worker(1, program=REAL_WORKER, GOPROXY="off")
+        await system.register(repo.url)
+        for _ in range(2):
+            done, stages = await analysed(system, repo.url)
+            assert (stages, done["rescored_from"]) == (RAN, None)
+            reasons = {package["reason"] for package in done["uncovered"]}
+            assert reasons == {"build failed: module download failed: module lookup disabled by GOPROXY=off"}

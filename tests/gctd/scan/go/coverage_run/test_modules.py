@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,8 @@ import attrs
 import pytest
 
 from gctd.scan.errors import GoError
-from tests.gctd.scan.go.coverage_run.go_projects import outcomes
+from gctd.scan.isolation.sandbox import find_sandbox
+from tests.gctd.scan.go.coverage_run.go_projects import outcomes, reasons
 from tests.support.tracker import go_repo as gorepo
 
 
@@ -41,6 +46,64 @@ async def test_without_a_network_the_reason_is_that_modules_could_not_be_downloa
         with pytest.raises(GoError, match=r"module download failed: .*127.0.0.1:9") as caught:
             await project.run()
         assert not caught.value.permanent
+
+
+@contextmanager
+def proxy_that_answers(status: int) -> Iterator[str]:
+    """The address of a module proxy whose every answer has this status; 0: it closes each connection."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if status:
+                self.send_error(status)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on standard error."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize("status", [0, 429, 502])
+async def test_no_package_counts_as_broken_for_a_download_that_may_succeed_later(
+    make: Any, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setenv("GONOSUMDB", "*")
+    with proxy_that_answers(status) as url:
+        monkeypatch.setenv("GOPROXY", url)
+        project = make(gorepo.NEEDING)
+        with pytest.raises(GoError, match=f"module download failed: example.org/dep@v1.0.0: .*{url}") as caught:
+            await project.run()
+    assert not caught.value.permanent
+
+
+@pytest.mark.parametrize("coverpkg", [False, True])
+async def test_a_module_that_no_proxy_has_is_the_reason_why_a_package_is_not_tested(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coverpkg: bool
+) -> None:
+    """The other packages are tested. The run does not hold for later ones: the module may be published by then."""
+    monkeypatch.setenv("GONOSUMDB", "*")
+    with proxy_that_answers(404) as url:
+        archive = f"{url}/example.org/dep/@v/v1.0.0.zip"
+        monkeypatch.setenv("GOPROXY", url)
+        project = make(gorepo.NEEDING)
+        sandbox = await find_sandbox("auto", tmp_path)
+        run = await project.run(sandbox=sandbox, test_args=("-coverpkg=./...",) if coverpkg else ())
+    assert outcomes(run) == {"a": "ok", "b": "build failed", "c": "build failed"}
+    for name in ("b", "c"):
+        assert reasons(run)[name] == f"module download failed: example.org/dep@v1.0.0: reading {archive}: 404 Not Found"
+    assert not run.repeatable
+
+
+async def test_a_run_that_is_not_cut_short_can_be_repeated(make: Any) -> None:
+    assert (await make("single").run()).repeatable
 
 
 async def test_vendored_modules_need_no_network(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 def hanging(directory: Path, packages: list[str], *events: Mapping[str, Any]) -> Path:
     """A program in the place of go that lists these packages, and whose `go test` says these events and then hangs."""
-    (directory / "listed").write_text("".join(f"{package}\tfalse\tfalse\t\n" for package in packages))
+    (directory / "listed").write_text("".join(f"{package}\tfalse\tfalse\t\t\n" for package in packages))
     (directory / "events").write_text("".join(json.dumps(event) + "\n" for event in events))
     go = directory / "fakego"
     go.write_text(f"#!/bin/sh\n[ $1 = test ] || exec cat {directory}/listed\ncat {directory}/events\nexec sleep 60\n")
@@ -44,7 +44,7 @@ async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, as
     """Go itself then names the test that took too long, the others count, and there is time left for the next steps."""
     go = tmp_path / "fakego"
     go.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ "$1" = test ] || printf "example.com/single\\tfalse\\tfalse\\t\\n"\n'
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ "$1" = test ] || printf "example.com/single\\tfalse\\tfalse\\t\\t\\n"\n'
     )
     go.chmod(0o755)
     project = attrs.evolve(make("single"), toolchain=Toolchain(go, "go1"))
