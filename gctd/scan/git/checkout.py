@@ -33,13 +33,15 @@ from gctd.scan.isolation.removal import remove
 _UPKEEP_EVERY = 60.0
 _TRIES = 3
 _NESTING = 5
+_SECOND = 10**9
+"""Nanoseconds."""
 
 _log = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
 class Checkout:
-    """A commit's files in `path`. They have the time of the commit, so that go keeps one index of them for all jobs.
+    """A commit's files in `path`. They have one time, which is the commit's alone: go keeps one index of them for all jobs.
 
     `ref` is the requested name, or the name of the default branch if no name was given. `job` is the job's folder, `path` is
     inside. `go_caches` is the directory of Go's caches for this repository. No step of a scan sees either as a whole.
@@ -123,7 +125,7 @@ class Checkouts:
             source = job / "src"
             commit = await placing.place(url, remote, source, submodules=submodules)
             if placing.facts is not None:
-                await asyncio.to_thread(_set_times, source, placing.facts)
+                await asyncio.to_thread(_set_times, source, commit, placing.facts)
             yield Checkout(
                 path=source,
                 commit_sha=commit,
@@ -234,10 +236,14 @@ class _Placing:
             await self.place(submodule.url, ref, target / submodule.path, submodules=True, nesting=nesting + 1)
 
 
-def _set_times(root: Path, facts: CommitFacts) -> None:
-    """Give all files the time of their commit."""
+def _set_times(root: Path, commit: str, facts: CommitFacts) -> None:
+    """Give all files the second of their commit, and nanoseconds of its id.
+
+    Go takes files with equal names, sizes and times for the same files, and an amended commit has the second of the first one.
+    """
+    seconds = int(datetime.fromisoformat(facts.at).timestamp())
     with Directory.open(root) as directory:
-        directory.set_times(datetime.fromisoformat(facts.at).timestamp())
+        directory.set_times(seconds * _SECOND + int(commit[:8], 16) % _SECOND)
 
 
 async def _remove_shared(builds: Path) -> None:

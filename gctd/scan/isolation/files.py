@@ -107,11 +107,11 @@ class Directory:
                 if not walk.next(names):
                     return total
 
-    def set_times(self, seconds: float) -> None:
-        """Give all files below, and links themselves, this time. Raises UnsafeFile, OSError."""
+    def set_times(self, nanoseconds: int) -> None:
+        """Give all files below, and links themselves, this time (since 1970). Raises UnsafeFile, OSError."""
         with _Walk(self._descriptor) as walk:
             for name in walk.files():
-                walk.set_time(name, seconds)
+                walk.set_time(name, nanoseconds)
 
     def _empty(self) -> None:
         """Remove everything below."""
@@ -193,9 +193,9 @@ class _Walk:
             if not self.next(names):
                 return
 
-    def set_time(self, name: str, seconds: float) -> None:
+    def set_time(self, name: str, nanoseconds: int) -> None:
         """Set the times of a file of the directory that is open."""
-        os.utime(name, (seconds, seconds), dir_fd=self._current, follow_symlinks=False)
+        os.utime(name, ns=(nanoseconds, nanoseconds), dir_fd=self._current, follow_symlinks=False)
 
     def unlink(self, name: str) -> None:
         """Remove a file of the directory that is open."""

@@ -55,9 +55,26 @@ async def test_all_files_have_the_time_of_their_commit(tmp_path: Path, git: Git)
     checkouts = Checkouts(tmp_path / ("c" * 150), git, parse_url=local)
     async with checkouts.checkout(url_of(repo.path)) as checkout:
         walk = os.fwalk(checkout.path)
-        times = {name: os.lstat(name, dir_fd=fd).st_mtime for _, _, names, fd in walk for name in names}
+        times = {name: os.lstat(name, dir_fd=fd).st_mtime_ns for _, _, names, fd in walk for name in names}
     assert set(times) >= {"go.mod", "link", "f" * 180}
-    assert set(times.values()) == {at}
+    (time,) = set(times.values())
+    assert time // 10**9 == at
+
+
+async def test_commits_of_one_moment_have_different_times_and_each_has_the_same_time_always(
+    tmp_path: Path, checkouts: Checkouts
+) -> None:
+    """An amended commit keeps the time of its author. Files of equal size and time would be the same files for go."""
+    repo = gorepo.make(tmp_path / "repo")
+    first = repo.head()
+    repo.git("tag", "first")
+    repo.git("commit", "--quiet", "--amend", "--message", "amended")
+    times = []
+    for commit in (first, repo.head(), first):
+        async with checkouts.checkout(url_of(repo.path), commit) as checkout:
+            times.append((checkout.path / "go.mod").stat().st_mtime_ns)
+    assert times[0] == times[2] != times[1]
+    assert times[0] // 10**9 == times[1] // 10**9
 
 
 async def test_a_commit_is_checked_out_under_the_name_of_a_branch_that_has_moved_on_or_is_gone(

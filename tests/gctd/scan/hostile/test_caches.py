@@ -123,6 +123,20 @@ async def test_a_scan_reads_the_index_of_packages_that_its_build_has_made(tmp_pa
     assert (again.summary, again.uncovered) == (first.summary, ())
 
 
+async def test_an_amended_commit_is_not_scanned_with_the_index_of_the_commit_before(tmp_path: Path, host: Host) -> None:
+    """Both commits have the time of their author, and a file of the same size that imports another package."""
+    repo = attacking(tmp_path / "repo", "one.F()", "example.com/hostile/one")
+    repo.write({f"{name}/{name}.go": f"package {name}\n\n// F does nothing.\nfunc F() {{}}\n" for name in ("one", "two")})
+    repo.git("add", ".")
+    repo.git("commit", "--quiet", "--amend", "--no-edit")
+    first = await host.scan(repo)
+    repo.write(gorepo.with_test("hostile", "two.F()", "example.com/hostile/two"))
+    repo.git("commit", "--quiet", "--all", "--amend", "--no-edit")
+    second = await host.scan(repo)
+    assert second.commit_sha != first.commit_sha
+    assert second.uncovered == first.uncovered
+
+
 async def test_a_young_commit_is_scanned_without_an_index(tmp_path: Path, host: Host) -> None:
     """Go makes no index of files younger than two seconds. When the commit is older, it is built again, with one."""
     repo = attacking(tmp_path / "repo", OWN_GO, "os", "os/exec", "time")
