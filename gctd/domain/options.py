@@ -164,6 +164,10 @@ class CrapOptions:
     least: float = 0.0
     top: int = 0
 
+    def unshortened(self) -> CrapOptions:
+        """Return the same options for a report of all counted functions."""
+        return attrs.evolve(self, least=0.0, top=0)
+
     def argv(self) -> tuple[str, ...]:
         """Return the differences from the defaults, as arguments of `go-crap scan`."""
         return (

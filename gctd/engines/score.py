@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
+import attrs
+
 from gctd.domain.options import CrapOptions, Missing
-from gctd.engines.report import FunctionEntry, ReportSummary
+from gctd.engines.report import FunctionEntry, Report, ReportSummary
 from gctd.engines.state import State
 
 
@@ -89,3 +91,8 @@ def shown(entries: Iterable[FunctionEntry], options: CrapOptions) -> tuple[Funct
     """Return the entries that a report shows, the worst first."""
     found = worst_first(entry for entry in entries if entry.crap >= options.least)
     return found[: options.top] if options.top else found
+
+
+def shortened(report: Report, options: CrapOptions) -> Report:
+    """Return a report of all functions with the shown ones only. Its counts stay the counts of all functions."""
+    return attrs.evolve(report, entries=shown(report.entries, options))

@@ -15,7 +15,7 @@ from gctd.engines.engine import EngineFailed, EngineInput, EngineLost
 from gctd.engines.golang.files import open_regular
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report, ReportSummary
-from gctd.engines.score import measured_summary, states_of, worst_first
+from gctd.engines.score import measured_summary, shown, states_of
 from gctd.engines.state import State
 
 NAME = "go-crap"
@@ -65,10 +65,10 @@ class GocrapProgram:
         The native engine in its compatibility mode adds the facts that go-crap does not report: the end of a function, its
         statement coverage, and the files that could not be parsed. Raises EngineFailed, EngineLost.
         """
-        options = attrs.evolve(given.options, least=0.0, top=0)
-        beside = NativeEngine(compat=True).analyse(attrs.evolve(given, options=options))
+        whole = attrs.evolve(given, options=given.options.unshortened())
+        beside = NativeEngine(compat=True).analyse(whole)
         _check_links(beside)
-        found = self._scan(given, given.profile or _empty_profile(given.module_dir))
+        found = self._scan(whole, given.profile or _empty_profile(given.module_dir))
         places = {(entry.file, entry.line, entry.function): entry for entry in beside.entries}
         entries = [_entry(entry, places.get((entry.file, entry.line, entry.function))) for entry in found.entries or ()]
         threshold = given.options.threshold
@@ -78,7 +78,7 @@ class GocrapProgram:
             engine_version=self.version,
             crap_version=f"v{self.version}",
             summary=found.summary,
-            entries=worst_first(entries),
+            entries=shown(entries, given.options),
             measured=measured_summary(entries, threshold),
             states=states_of(entries, sum(bool(one.function) for one in beside.excluded)),
         )

@@ -81,7 +81,10 @@ async def measured_before(measurement: Measurement, blobs: Blobs) -> MeasuredRun
 
 
 def uncovered_of(run: MeasuredRun, report: Report, project: Project) -> tuple[PackageProblem, ...]:
-    """Return the packages without coverage. A package without tests that tests of others reach is not one of them."""
+    """Return the packages without coverage. A package without tests that tests of others reach is not one of them.
+
+    `report` has all functions.
+    """
     if run.tests is None or run.tests.scope == "own":
         return run.uncovered
     # If a test failed, a reached function has the state tests_failed, and its coverage is a lower bound.

@@ -20,6 +20,7 @@ from gctd.domain.task.events import Progress
 from gctd.domain.task.state import Task
 from gctd.engines.engine import Engine, EngineInput
 from gctd.engines.registry import engine_named, engines
+from gctd.engines.score import shortened
 from gctd.scan.errors import NeedsNewerGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
@@ -37,7 +38,7 @@ from gctd.settings import Settings
 from gctd.wiring.policy import repo_policy
 from gctd.worker.identity import host_platform
 from gctd.worker.scans.earlier import Circumstances, Earlier
-from gctd.worker.scans.measuring import MeasuredRun, measured_before, measured_now
+from gctd.worker.scans.measuring import MeasuredRun, measured_before, measured_now, uncovered_of
 from gctd.worker.scans.metadata import metadata_of
 from gctd.worker.scans.scoring import parse_cache, score
 from gctd.worker.scans.sources import read_unless_never, stored_sources
@@ -142,7 +143,7 @@ class Scanning:
                     repository=checkout.path,
                     module_path=project.module_path,
                     nested=nested,
-                    options=options,
+                    options=options.unshortened(),
                     cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
                     uploaded=bool(task.uploads),
                 )
@@ -152,7 +153,8 @@ class Scanning:
                 with staged(source, checkout.path, project.name, run.profile) as profile:
                     given = attrs.evolve(given, profile=profile, tests=run.tests)
                     left = limit - (time.monotonic() - started)
-                    report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
+                    whole = await score(engine, given, checkout.job, left, self._sandbox, on_log)
+                report, uncovered = shortened(whole, options), uncovered_of(run, whole, project)
                 summary = report.summary
                 on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
                 on_log(
@@ -161,7 +163,7 @@ class Scanning:
                 await on_stage("store")
                 files = {entry.file for entry in report.entries}
                 kept = await stored_sources(sources, files, checkout.facts, self._blobs)
-                analysis = await store_analysis(self._blobs, task, checkout, project, run, report, metadata, started)
+                analysis = await store_analysis(self._blobs, task, checkout, run, report, uncovered, metadata, started)
                 analysis = attrs.evolve(analysis, sources=kept, store_source=store_source)
                 if before is None and not task.uploads and run.repeatable:
                     await Earlier(self._blobs).keep(task, circumstances, analysis)

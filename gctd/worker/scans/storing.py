@@ -8,24 +8,23 @@ from datetime import UTC, datetime
 import msgspec
 
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
+from gctd.domain.analysis import Analysis, Blob, Metadata, PackageProblem, Summary, analysis_id, profile_path
 from gctd.domain.options import parse_crap_args
-from gctd.domain.repo.project import Project
 from gctd.domain.task.state import Task
 from gctd.engines import report as report_format
 from gctd.engines.measurement import encode_facts
 from gctd.engines.report import Report
 from gctd.scan.git.checkout import Checkout
-from gctd.worker.scans.measuring import MeasuredRun, uncovered_of
+from gctd.worker.scans.measuring import MeasuredRun
 
 
 async def store_analysis(
     blobs: Blobs,
     task: Task,
     checkout: Checkout,
-    project: Project,
     run: MeasuredRun,
     report: Report,
+    uncovered: tuple[PackageProblem, ...],
     metadata: Metadata,
     started: float,
 ) -> Analysis:
@@ -51,7 +50,7 @@ async def store_analysis(
         profile=profile,
         profile_path=path,
         metadata=metadata,
-        uncovered=uncovered_of(run, report, project),
+        uncovered=uncovered,
         sandbox=run.sandbox,
         measured=None if report.measured is None else Summary(**msgspec.structs.asdict(report.measured)),
         states=None if report.states is None else dict(report.states),

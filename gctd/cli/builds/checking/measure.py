@@ -15,7 +15,7 @@ import attrs
 import msgspec
 
 from gctd.cli.builds.checking.working_copy import WorkingCopy
-from gctd.domain.analysis import Blob, Metadata, Summary, analysis_id
+from gctd.domain.analysis import Blob, Metadata, PackageProblem, Summary, analysis_id
 from gctd.domain.options import covers_others, parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import ProjectConfig, go_test_flags
 from gctd.domain.repo.project import Project
@@ -23,6 +23,7 @@ from gctd.domain.upload import UploadedProfile
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import Report
+from gctd.engines.score import shortened
 from gctd.exports.coverage import statements_covered
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import NeedsNewerGo
@@ -176,21 +177,28 @@ class Measuring:
             module_path=project.module_path,
             profile=profile,
             nested=nested_modules(project.name, tuple(other.name for other in projects)),
-            options=options,
+            options=options.unshortened(),
             tests=run.tests,
             uploaded=source == "upload",
         )
-        report = await asyncio.to_thread(NativeEngine().analyse, given)
+        whole = await asyncio.to_thread(NativeEngine().analyse, given)
+        report, uncovered = shortened(whole, options), uncovered_of(run, whole, project)
         if profile is not None:
             shutil.rmtree(profile.parent)
         coverage = None if run.profile is None else await asyncio.to_thread(statements_covered, run.profile)
         return MeasuredProject(
-            analysis=_analysis(copy, project, run, report, options.argv(), source), report=report, coverage=coverage
+            analysis=_analysis(copy, project, run, report, uncovered, options.argv(), source), report=report, coverage=coverage
         )
 
 
 def _analysis(
-    copy: WorkingCopy, project: Project, run: MeasuredRun, report: Report, scoring: Sequence[str], source: str
+    copy: WorkingCopy,
+    project: Project,
+    run: MeasuredRun,
+    report: Report,
+    uncovered: tuple[PackageProblem, ...],
+    scoring: Sequence[str],
+    source: str,
 ) -> AnalysisView:
     """Return the analysis in the form of the tracker's, so that the same rules and exports apply."""
     known = report.measured
@@ -213,7 +221,7 @@ def _analysis(
         profile_digest=None,
         profile_path=None,
         metadata=Metadata(),
-        uncovered=uncovered_of(run, report, project),
+        uncovered=uncovered,
         analyzed_at=datetime.now(UTC).isoformat(),
         duration_ms=0,
         sequence=0,

@@ -12,10 +12,12 @@ import pytest
 from gctd.domain.errors import BadInput
 from gctd.domain.options import parse_crap_args
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLost
+from gctd.engines.measurement import PackageFacts, TestFacts
 from gctd.engines.native import NativeEngine
 from gctd.engines.registry import NAMES, engine_named, engines
 from gctd.engines.report import FunctionEntry, Report
-from tests.gctd.engines.modules import PROFILE, engine_input, write_gocrap_fixture, write_module
+from gctd.engines.score import shown
+from tests.gctd.engines.modules import MODULE, PROFILE, engine_input, write_gocrap_fixture, write_module
 from tests.support.tracker.gocrap import install
 
 PROGRAMS = ("stand-in", *(("installed",) if shutil.which("go-crap") else ()))
@@ -62,6 +64,19 @@ def test_native_compat_gives_its_numbers_to_the_last_bit(module: EngineInput, fl
     assert numbers(found) == numbers(ours)
     assert found.summary == ours.summary
     assert found.summary.total_funcs > 0
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("flags", [("--min=6",), ("--top=3",)])
+def test_min_and_top_shorten_the_list_and_leave_the_counts_alone(module: EngineInput, flags: tuple[str, ...]) -> None:
+    module = attrs.evolve(module, tests=TestFacts(packages=(PackageFacts(path=f"{MODULE}/core", outcome="ok"),)))
+    everything, options = analyse(module), parse_crap_args(flags)
+    found = analyse(attrs.evolve(module, options=options))
+    assert found.entries == shown(everything.entries, options)
+    assert 0 < len(found.entries) < len(everything.entries)
+    assert everything.measured is not None
+    assert everything.measured.total_funcs > 0
+    assert (found.summary, found.measured, found.states) == (everything.summary, everything.measured, everything.states)
 
 
 @pytest.mark.usefixtures("program")

@@ -58,6 +58,10 @@ async def test_tests_of_other_packages_count_with_coverpkg_and_never_for_the_eng
         whole = await analysed(system, repo.url)
         assert states(whole) == {**states(own), "reached.Get": "other_tests"}
         assert (without_coverage(whole), "-coverpkg=./..." in whole["flags"]) == (MODULE, True)
+        await system.post("/api/repo-config", {"url": repo.url, "crap_args": ["--min=100"]})
+        short = await analysed(system, repo.url)
+        assert (short["entries"], without_coverage(short)) == ([], MODULE)
+        await system.post("/api/repo-config", {"url": repo.url, "crap_args": None})
         again = await analysed(system, repo.url, engine="native-compat", again=True)
         assert (numbers(again), again["flags"], without_coverage(again)) == (numbers(compat), compat["flags"], OWN)
 
