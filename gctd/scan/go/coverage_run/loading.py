@@ -9,6 +9,7 @@ import attrs
 
 from gctd.engines.golang.constraints import Platform
 from gctd.scan.errors import GoError, NeedsNewerGo
+from gctd.scan.go.coverage_run.building import flags_of_build
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import REASON, PackageResult
 from gctd.scan.go.coverage_run.steps import Rights
@@ -81,7 +82,7 @@ async def load(commands: GoCommands, rights: Rights, seconds: float) -> PackageL
     """
     output = bytearray()
     finished = await commands.run(
-        ["list", "-e", "-deps", "-test", "-f", _LIST, "./...", _EVERYWHERE],
+        ["list", "-e", "-deps", "-test", *flags_of_build(rights.plan.test_args), "-f", _LIST, "./...", _EVERYWHERE],
         seconds,
         rights.modules(),
         on_stdout=output.extend,

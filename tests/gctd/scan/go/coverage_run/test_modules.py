@@ -102,6 +102,24 @@ async def test_a_module_that_no_proxy_has_is_the_reason_why_a_package_is_not_tes
     assert not run.repeatable
 
 
+async def test_modules_that_only_files_with_a_tag_need_are_downloaded(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GONOSUMDB", "*")
+    tagged = {name: f"//go:build e2e\n\n{text}" for name, text in gorepo.NEEDING.items() if name in ("b/b_test.go", "c/c.go")}
+    with proxy_that_answers(502) as url:
+        monkeypatch.setenv("GOPROXY", url)
+        project = make({**gorepo.NEEDING, **tagged})
+        assert set(outcomes(await project.run()).values()) == {"ok", "no tests"}
+        with pytest.raises(GoError, match=r"module download failed: example\.org/dep@v1\.0\.0"):
+            await project.run(test_args=("-tags=e2e",))
+
+
+async def test_a_module_whose_files_all_have_a_tag_is_tested_with_that_tag(make: Any) -> None:
+    tagged = {name: f"//go:build e2e\n\n{text}" for name, text in gorepo.tested("one").items()}
+    project = make({"go.mod": gorepo.module("example.com/one"), **tagged})
+    assert outcomes(await project.run(test_args=("-tags=e2e",))) == {"one": "ok"}
+    assert outcomes(await project.run()) == {}
+
+
 async def test_a_run_that_is_not_cut_short_can_be_repeated(make: Any) -> None:
     assert (await make("single").run()).repeatable
 
