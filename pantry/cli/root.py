@@ -48,7 +48,7 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
             "pantry.cli.completion", "Print the script that lets SHELL complete commands, products and categories."
         ),
     },
-    meanings={ExitCode.PARTIAL: "done in part: rows of an import, or lines of a scan, were refused"},
+    meanings={ExitCode.PARTIAL: "done in part: rows of an import, or lines of a scan, were refused or are not known"},
     hints={ExitCode.TIMEOUT: "allow more time with --timeout"},
     asking={
         ExitCode.UNAVAILABLE: "is the server running? start it with: pantry up; or set its address with --url or PANTRY_URL",

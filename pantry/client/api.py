@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+from uuid import uuid4
 
 from pantry.client.resources import (
     Barcode,
     Category,
     Consumption,
     Count,
+    Imported,
     ImportedMovements,
     ImportedProducts,
     Movement,
@@ -38,6 +40,10 @@ _API = "/api/v1"
 _ATTEMPTS = 8
 _PAUSE = 0.02
 """Seconds after the first attempt at most, growing by the same after each: the next look may still show the old value."""
+_PAUSE_OF_IMPORTS = 1.0
+"""Seconds before an import is made a second time: the log did not answer just now."""
+
+R = TypeVar("R", bound=Imported)
 
 
 class Client(ServiceClient):
@@ -108,9 +114,14 @@ class Client(ServiceClient):
         """The stock of a product, now or at some time. Raises NotFound."""
         return parse(Stock, (await self._get(f"{_product(ean13)}/stock", only(as_of=as_of))).document)
 
-    async def import_products(self, rows: bytes, media: str, *, dry_run: bool = False) -> ImportedProducts:
-        """Create many products without stock: rows of the type `media`, which is JSON, NDJSON or CSV."""
-        return parse(ImportedProducts, await self._import("/products:batch", rows, media, dry_run=dry_run))
+    async def import_products(
+        self, rows: bytes, media: str, *, dry_run: bool = False, key: str | None = None
+    ) -> ImportedProducts:
+        """Create many products without stock: rows of the type `media`, which is JSON, NDJSON or CSV.
+
+        A repetition with the same `key` creates nothing twice.
+        """
+        return await self._import(ImportedProducts, "/products:batch", rows, media, dry_run=dry_run, key=key)
 
     # Codes
 
@@ -165,9 +176,14 @@ class Client(ServiceClient):
         """A movement. Raises NotFound."""
         return parse(Movement, (await self._get(f"/movements/{segment(id_)}", {})).document)
 
-    async def import_movements(self, rows: bytes, media: str, *, dry_run: bool = False) -> ImportedMovements:
-        """Book many movements: rows of the type `media`, which is JSON, NDJSON or CSV."""
-        return parse(ImportedMovements, await self._import("/movements:batch", rows, media, dry_run=dry_run))
+    async def import_movements(
+        self, rows: bytes, media: str, *, dry_run: bool = False, key: str | None = None
+    ) -> ImportedMovements:
+        """Book many movements: rows of the type `media`, which is JSON, NDJSON or CSV.
+
+        A repetition with the same `key` books nothing twice.
+        """
+        return await self._import(ImportedMovements, "/movements:batch", rows, media, dry_run=dry_run, key=key)
 
     # People
 
@@ -227,19 +243,31 @@ class Client(ServiceClient):
         query: Mapping[str, str] | None = None,
         media: str | None = None,
         at_least: float = 0.0,
+        key: str | None = None,
     ) -> ServerAnswer:
         """A POST that takes effect once, also where the first try was not answered in time."""
         again = (Unavailable, TimedOut)
         try:
-            return await self._command(f"{_API}{path}", body, query=query, media=media, at_least=at_least, again=again)
+            return await self._command(f"{_API}{path}", body, query=query, media=media, at_least=at_least, again=again, key=key)
         except Rejected as error:
             if error.kind == "insufficient-stock":  # 422 as specified, although the request is well-formed
                 raise Conflicting(str(error), status=error.status, kind=error.kind) from error
             raise
 
-    async def _import(self, path: str, rows: bytes, media: str, *, dry_run: bool) -> object:
+    async def _import(self, type_: type[R], path: str, rows: bytes, media: str, *, dry_run: bool, key: str | None) -> R:
+        """An import, made a second time under the same key if it is not known whether some of its rows took effect."""
         query = {"dry_run": "true"} if dry_run else {}
-        return (await self._post(path, rows, query=query, media=media, at_least=IMPORTING)).document
+        key = key or str(uuid4())
+
+        async def post() -> R:
+            answer = await self._post(path, rows, query=query, media=media, at_least=IMPORTING, key=key)
+            return parse(type_, answer.document)
+
+        done = await post()
+        if not done.unknown:
+            return done
+        await asyncio.sleep(_PAUSE_OF_IMPORTS)
+        return await post()
 
     async def _edit(self, path: str, fields: Sequence[str], changes: Mapping[str, Any]) -> object:
         """Replace the values by the same and these changes, reloaded if another client changes them at the same time."""

@@ -130,11 +130,12 @@ class ProductRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Imported(Resource, frozen=True, kw_only=True):
-    """The result of an import."""
+    """The result of an import. `unknown` rows may have taken effect or not: a repetition under the same key tells it."""
 
     dry_run: bool
     accepted: int
     refused: int
+    unknown: int = 0
 
 
 class ImportedMovements(Imported, frozen=True, kw_only=True):

@@ -61,12 +61,14 @@ class ServiceClient:
         at_least: float = 0.0,
         media: str | None = None,
         again: tuple[type[Exception], ...] = (Unavailable,),
+        key: str | None = None,
     ) -> ServerAnswer:
         """A POST: made a second time, under the same key, if it is unknown whether the first took effect.
 
-        `at_least`, `media` as in `Transport.request`; `again`: the errors after which it is made a second time.
+        `at_least`, `media` as in `Transport.request`; `again`: the errors after which it is made a second time. `key`: the
+        idempotency key (None: a new one).
         """
-        headers = {"Idempotency-Key": str(uuid4())}
+        headers = {"Idempotency-Key": key or str(uuid4())}
 
         async def post() -> ServerAnswer:
             return await self._transport.request(

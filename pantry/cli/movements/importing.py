@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import BinaryIO
+from collections.abc import Awaitable, Sequence
+from typing import BinaryIO, TypeVar
+from uuid import uuid4
 
 import click
 
 from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Imported, MovementRow, ProductRow
+from terminalkit.client.errors import Unavailable
 from terminalkit.commands.options import examples
 from terminalkit.display.table import Cell, Column
 from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
+from terminalkit.failure import Failure
+
+R = TypeVar("R", bound=Imported)
 
 _OBJECT, _LIST = b"{", b"["
 _MOVEMENT = [Column("EAN13", "id"), Column("TYPE"), Column("QUANTITY", "number"), Column("STOCK", "number")]
@@ -22,6 +27,9 @@ _PRODUCT = [Column("EAN13", "id"), Column("NAME"), Column("UNIT"), Column("MINIM
 file_argument = click.argument("file", type=click.File("rb"))
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Only print how each row is read, and the result that it would have."
+)
+key_option = click.option(
+    "--key", metavar="KEY", help="Repeat an import that was cut off: no row takes effect twice.  [default: a new key]"
 )
 
 
@@ -35,17 +43,20 @@ dry_run_option = click.option(
 )
 @file_argument
 @dry_run_option
+@key_option
 @client_command()
-async def import_movements(session: Session, *, file: BinaryIO, dry_run: bool) -> int:
+async def import_movements(session: Session, *, file: BinaryIO, dry_run: bool, key: str | None) -> int:
     """Book the movements of FILE, `-` for standard input, in their order.
 
     A table with a first line of names (product_ean13, type, quantity, reason, notes, created_by), or a JSON object on each line.
     Commas, semicolons or tabs separate the cells of a table, and decimals may have a comma. Each row is judged separately.
-    Refused rows are listed, and the exit code is 7 then.
+    Refused rows are listed, and rows of which it is not known whether they took effect. The exit code is 7 then.
     """
     rows = file.read()
-    done = await session.client.import_movements(rows, media_of(rows), dry_run=dry_run)
-    return _report(session, done, "booked", _MOVEMENT, [(row, _cells_of_movement(row)) for row in done.results])
+    key = key or str(uuid4())
+    sending = session.client.import_movements(rows, media_of(rows), dry_run=dry_run, key=key)
+    done = await (sending if dry_run else _repeatable(session, sending, key))
+    return _report(session, done, key, "booked", _MOVEMENT, [(row, _cells_of_movement(row)) for row in done.results])
 
 
 @click.command(
@@ -58,17 +69,20 @@ async def import_movements(session: Session, *, file: BinaryIO, dry_run: bool) -
 )
 @file_argument
 @dry_run_option
+@key_option
 @client_command()
-async def import_products(session: Session, *, file: BinaryIO, dry_run: bool) -> int:
+async def import_products(session: Session, *, file: BinaryIO, dry_run: bool, key: str | None) -> int:
     """Create the products of FILE, `-` for standard input, without stock.
 
     A table with a first line of names (ean13, name, unit, min_stock, category, description), or a JSON object on each line.
     Commas, semicolons or tabs separate the cells of a table, and decimals may have a comma. Each row is judged separately.
-    Refused rows are listed, and the exit code is 7 then.
+    Refused rows are listed, and rows of which it is not known whether they took effect. The exit code is 7 then.
     """
     rows = file.read()
-    done = await session.client.import_products(rows, media_of(rows), dry_run=dry_run)
-    return _report(session, done, "created", _PRODUCT, [(row, _cells_of_product(row)) for row in done.results])
+    key = key or str(uuid4())
+    sending = session.client.import_products(rows, media_of(rows), dry_run=dry_run, key=key)
+    done = await (sending if dry_run else _repeatable(session, sending, key))
+    return _report(session, done, key, "created", _PRODUCT, [(row, _cells_of_product(row)) for row in done.results])
 
 
 def media_of(rows: bytes) -> str:
@@ -77,25 +91,44 @@ def media_of(rows: bytes) -> str:
     return {_OBJECT: "application/x-ndjson", _LIST: "application/json"}.get(begins, "text/csv")
 
 
+async def _repeatable(session: Session, sending: Awaitable[R], key: str) -> R:
+    """Return the result of an import. If it is cut off, the error names the way to repeat it."""
+    run = session.invocation
+    run.goes_on, run.goes_on_hint = "rows of it may have taken effect", _repeat(key)
+    try:
+        return await sending
+    except Unavailable as error:
+        if not error.sent:
+            raise
+        raise Failure(run.what, f"{error}; {run.goes_on}", exit_code=error.exit_code, hint=run.goes_on_hint) from error
+
+
+def _repeat(key: str) -> str:
+    return f"repeat the command with --key {key}"
+
+
 def _report(
     session: Session,
     done: Imported,
+    key: str,
     verb: str,
     columns: Sequence[Column],
     rows: Sequence[tuple[MovementRow | ProductRow, Sequence[Cell]]],
 ) -> int:
-    """Print the refused rows, or all rows as they were read in a dry run. Return the exit code."""
+    """Print the rows that were not accepted, or all rows as they were read in a dry run. Return the exit code."""
     if session.output.json:
         session.output.document(done.document)
     elif done.dry_run:
         table = [[str(row.row), *cells, str(row.status), row.error or ""] for row, cells in rows]
         session.output.table([Column("ROW", "number"), *columns, Column("STATUS", "number"), Column("WHY")], table)
-    elif done.refused:
+    elif done.refused or done.unknown:
         table = [[str(row.row), str(row.status), row.error] for row, _ in rows if row.error is not None]
         session.output.table([Column("ROW", "number"), Column("STATUS", "number"), Column("WHY")], table)
     would = "would be " if done.dry_run else ""
-    session.output.note(f"{count(done.accepted, 'row')} {would}{verb}, {done.refused} {would}refused")
-    return ExitCode.PARTIAL if done.refused else ExitCode.OK
+    again = "" if done.dry_run else f": {_repeat(key)}"
+    unknown = f", {done.unknown} not known{again}" if done.unknown else ""
+    session.output.note(f"{count(done.accepted, 'row')} {would}{verb}, {done.refused} {would}refused{unknown}")
+    return ExitCode.PARTIAL if done.refused or done.unknown else ExitCode.OK
 
 
 def _cells_of_movement(row: MovementRow) -> Sequence[Cell]:

@@ -13,7 +13,7 @@ from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.domain.product import MovementRecorded
 from pantry.domain.quantity import number as quantity_number
-from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read, results_of
+from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, UNKNOWN, Columns, ImportRequest, Refusal, counts_of, read, results_of
 from pantry.http.movements import GivenMovement
 from pantry.http.services import Services
 from servicekit.command_context import context
@@ -49,6 +49,7 @@ class ImportBody:
     dry_run: bool = member()
     accepted: int = member()
     refused: int = member()
+    unknown: int = member(description=UNKNOWN)
     results: Sequence[ImportedRow] = member()
 
 
@@ -65,8 +66,8 @@ async def import_movements(request: ImportRequest, call: Call[Services]) -> Answ
     booking = call.services.imports.book(good, context(call), dry_run=request.dry_run)
     del good  # what is booked is kept no longer than that takes
     rows, last = await results_of(refused, booking, lambda number, outcome: _result(number, outcome, shown.get(number)))
-    accepted = sum(row.error is UNSET for row in rows)
-    answer = ImportBody(dry_run=request.dry_run, accepted=accepted, refused=len(rows) - accepted, results=rows)
+    counts = counts_of([row.status for row in rows])
+    answer = ImportBody(dry_run=request.dry_run, results=rows, **counts)
     return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)
 
 

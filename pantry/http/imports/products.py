@@ -14,7 +14,7 @@ from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import NewProduct
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.quantity import number as quantity_number
-from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read, results_of
+from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, UNKNOWN, Columns, ImportRequest, Refusal, counts_of, read, results_of
 from pantry.http.products import ProductValues
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, checked_ean13
@@ -50,6 +50,7 @@ class ImportedProducts:
     dry_run: bool = member()
     accepted: int = member()
     refused: int = member()
+    unknown: int = member(description=UNKNOWN)
     results: Sequence[ImportedProduct] = member()
 
 
@@ -74,8 +75,8 @@ async def import_products(request: ImportRequest, call: Call[Services]) -> Answe
         return _result(number, outcome, good[number], dry_run=request.dry_run)
 
     rows, last = await results_of(refused, call.services.imports.create(good, context(call), dry_run=request.dry_run), result)
-    accepted = sum(row.error is UNSET for row in rows)
-    answer = ImportedProducts(dry_run=request.dry_run, accepted=accepted, refused=len(rows) - accepted, results=rows)
+    counts = counts_of([row.status for row in rows])
+    answer = ImportedProducts(dry_run=request.dry_run, results=rows, **counts)
     return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)
 
 

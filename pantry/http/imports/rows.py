@@ -36,6 +36,10 @@ _LONGEST_HEAD = 65_536
 _NUMBER = re.compile(r"-?[0-9]{1,40}([.,][0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,])[0-9]{3}")
 """The form of a number whose comma or point may separate thousands."""
+UNKNOWN = (
+    "rows of which it is not known whether they took effect: their status is 500 or more; a repetition with the same key tells it"
+)
+"""The description of the member `unknown` of an answer."""
 
 
 @message
@@ -125,6 +129,13 @@ async def results_of(
             if not isinstance(outcome, Exception):
                 last = max(last, outcome.sequence)
     return [results[number] for number in sorted(results)], last
+
+
+def counts_of(statuses: Collection[int]) -> Mapping[str, int]:
+    """Return how many rows of an import were accepted and refused, and of how many neither is known, by the member's name."""
+    unknown = sum(status >= HTTPStatus.INTERNAL_SERVER_ERROR for status in statuses)
+    accepted = sum(status < HTTPStatus.BAD_REQUEST for status in statuses)
+    return {"accepted": accepted, "refused": len(statuses) - accepted - unknown, "unknown": unknown}
 
 
 def _rows(raw: bytes, media: str, columns: Columns) -> Iterable[Mapping[str, Any] | FieldError]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from pantry.domain.gtin import own_code
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, pantry_system
@@ -175,3 +176,38 @@ async def test_products_and_movements_are_imported_after_a_preview(kitchen: Pant
     await page.get_by_role("button", name="Book 1 of 3").click()
     await expect(page.get_by_text("1 rows are done, 2 refused")).to_be_visible()
     assert await kitchen.one.stock(new) == 2.5
+
+
+async def test_an_import_with_unknown_results_is_sent_again_under_its_key(kitchen: PantrySystem, cook: Visitor) -> None:
+    """The first answer has no result for the rows that were booked. A row that the preview refused is booked by then."""
+    keys: list[str] = []
+
+    async def lost(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        answer = await route.fetch()
+        document = await answer.json()
+        if len(keys) == 1:
+            document |= {"accepted": 0, "unknown": document["accepted"]}
+            for row in document["results"]:
+                row.update({"status": 503, "error": "late"} if row["status"] == 201 else {})
+        await route.fulfill(response=answer, json=document)
+
+    await kitchen.one.post(f"/products/{FLOUR}/count", {"counted": 1})
+    page = await cook.open("/?view=import")
+    await page.route(re.compile(r"/movements:batch$"), lost)
+    rows = page.get_by_role("list", name="Rows").get_by_role("listitem")
+    preview = page.get_by_role("button", name="Preview")
+    await page.get_by_label("Table").fill(f"product_ean13;type;quantity\n{MILK};in;1\n{FLOUR};out;3\n{FLOUR};in;x\n")
+    await preview.click()
+    await expect(rows.nth(1)).to_contain_text("insufficient stock")
+    await kitchen.one.moved("in", 9, FLOUR)
+    await page.get_by_role("button", name="Book 1 of 3").click()
+    await expect(page.get_by_text("0 rows are done, 1 refused, 2 not known")).to_be_visible()
+    await expect(preview).to_be_disabled()
+    await page.get_by_role("button", name="Send again").click()
+    await expect(page.get_by_text("2 rows are done, 1 refused")).to_be_visible()
+    await expect(rows.nth(1)).to_contain_text("Flour: out 3, 7 there then")
+    await expect(rows.nth(1)).not_to_contain_text("insufficient stock")
+    await expect(page.get_by_role("button", name="Send again")).to_have_count(0)
+    await expect(preview).to_be_enabled()
+    assert (len(keys), len(set(keys)), await kitchen.one.stock(FLOUR)) == (2, 1, 7)

@@ -149,7 +149,7 @@ async function answerTo(change: Change): Promise<Answer<unknown> | Problem> {
 }
 
 /** Whether the outcome of a request is not known, or the request can succeed later as it is. */
-const isOpen = ({ status }: Problem): boolean => [0, 401, 408, 425, 429].includes(status) || status >= 500;
+export const isOpen = ({ status }: Problem): boolean => [0, 401, 408, 425, 429].includes(status) || status >= 500;
 
 function later(): void {
   clearTimeout(timer);

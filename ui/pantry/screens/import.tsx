@@ -1,10 +1,11 @@
 // Import of a table: products if it has names and units, movements otherwise. A preview comes before the booking.
 
 import { useState } from "preact/hooks";
-import { ask, newKey, textOf } from "../../kit/data/http";
+import { ask, newKey, Problem, textOf } from "../../kit/data/http";
 import { amount } from "../codes/codes";
 import { API } from "../data/live";
 import { products, refresh } from "../data/products";
+import { isOpen } from "../data/queue";
 
 interface Kind {
   path: string;
@@ -28,6 +29,8 @@ interface Row {
 interface Imported {
   accepted: number;
   refused: number;
+  /** Rows that may have taken effect: the log has not answered. */
+  unknown: number;
   results: readonly Row[];
 }
 
@@ -38,6 +41,8 @@ interface Preview {
   rows: readonly Row[];
   accepted: number;
   key: string;
+  /** It was sent, and not all of its results are known: it can be sent again under its key. */
+  open: boolean;
 }
 
 const EXAMPLE = "product_ean13;type;quantity\n4006381333931;in;2,5";
@@ -73,15 +78,21 @@ export function Import() {
       const kind = kindOf(text);
       const { results, accepted } = await send(kind, text, { dryRun: true });
       if (!results.length) throw new Error("There is no row below the names.");
-      setPreview({ kind, table: text, rows: results, accepted, key: newKey() });
+      setPreview({ kind, table: text, rows: results, accepted, key: newKey(), open: false });
     });
   const book = (shown: Preview) =>
     guarded(async () => {
-      const done = await send(shown.kind, shown.table, { key: shown.key }); // a repetition with the key takes effect once
-      setPreview({ ...shown, rows: shown.rows.map((row, place) => ({ ...row, ...done.results[place] })) });
-      setResult(`${done.accepted} rows are done, ${done.refused} refused`);
-      void refresh();
+      try {
+        const done = await send(shown.kind, shown.table, { key: shown.key }); // a repetition with the key takes effect once
+        setPreview({ ...shown, rows: shown.rows.map((row, place) => asDone(row, done.results[place])), open: done.unknown > 0 });
+        setResult(`${done.accepted} rows are done, ${done.refused} refused${done.unknown ? `, ${done.unknown} not known` : ""}`);
+        void refresh();
+      } catch (error) {
+        if (error instanceof Problem && isOpen(error)) setPreview({ ...shown, open: true });
+        throw error;
+      }
     });
+  const isUnsettled = preview !== null && preview.open && preview.table === text; // a new preview would have another key
   return (
     <section class="panel create" aria-labelledby="import-title">
       <h2 id="import-title">Import</h2>
@@ -97,12 +108,12 @@ export function Import() {
         {problem}
       </p>
       <div class="line">
-        <button type="button" disabled={!text.trim()} onClick={look}>
+        <button type="button" disabled={!text.trim() || isUnsettled} onClick={look}>
           Preview
         </button>
-        {preview && !result && (
+        {preview && (preview.open || !result) && (
           <button type="button" class="primary" disabled={preview.accepted === 0} onClick={() => book(preview)}>
-            {preview.kind.verb} {preview.accepted} of {preview.rows.length}
+            {preview.open ? "Send again" : `${preview.kind.verb} ${preview.accepted} of ${preview.rows.length}`}
           </button>
         )}
       </div>
@@ -122,6 +133,11 @@ export function Import() {
       )}
     </section>
   );
+}
+
+/** A row of the preview with its result, which replaces the expected one. */
+function asDone({ error: _error, stock_after: _stock, ...row }: Row, result: Row | undefined): Row {
+  return { ...row, ...result };
 }
 
 function described({ ean13 = "", name, unit, min_stock, category, product_ean13 = "", type, quantity, stock_after }: Row): string {
