@@ -23,7 +23,7 @@ from pantry.domain.product import (
     ProductCreated,
     ProductDeactivated,
 )
-from pantry.takeover.plan import LedgerProduct, LedgerState, Problem, ProductPlan, TakeOverPlan
+from pantry.takeover.plan import LedgerProduct, LedgerState, Problem, ProductPlan, TakeOverPlan, ledger_id
 from pantry.takeover.source import SourceRows
 
 ACTOR = "take-over"
@@ -41,7 +41,7 @@ class _ProductRows:
 
 async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
     """Read the ledger from the log, up to its present end."""
-    theirs = {movement.id for movement in rows.movements}
+    theirs = {ledger_id(movement) for movement in rows.movements}
     seen: dict[str, _ProductRows] = {}
     categories: dict[str, Category] = {}
     head = await log.head()

@@ -215,12 +215,16 @@ def _details(row: FormerProduct, categories: Mapping[str, str], problems: list[P
     return Details(name=name, description=row.description, unit=unit, min_stock=least, category_id=category)
 
 
+def ledger_id(movement: FormerMovement) -> str:
+    """Return the id that a movement has in the ledger."""
+    return movement.id if _ID.fullmatch(movement.id) else _version_4(f"pantry:movement:{movement.id}")
+
+
 def _booked(movement: FormerMovement, problems: list[Problem]) -> FormerMovement:
     """The movement with an id that the ledger can have."""
-    if _ID.fullmatch(movement.id):
-        return movement
-    id_ = _version_4(f"pantry:movement:{movement.id}")
-    problems.append(Problem(f"movement {movement.id}", f"has an id other than a UUID: it gets {id_}"))
+    id_ = ledger_id(movement)
+    if id_ != movement.id:
+        problems.append(Problem(f"movement {movement.id}", f"has an id other than a UUID: it gets {id_}"))
     return attrs.evolve(movement, id=id_)
 
 

@@ -50,8 +50,8 @@ ROWS = SourceRows(
 )
 
 
-async def planned(log: MemoryLog) -> TakeOverPlan:
-    return plan_of(ROWS, await ledger_state(log, ROWS), AT)
+async def planned(log: MemoryLog, rows: SourceRows = ROWS) -> TakeOverPlan:
+    return plan_of(rows, await ledger_state(log, rows), AT)
 
 
 def commands_of(plan: TakeOverPlan) -> Sequence[ProductCommand]:
@@ -97,3 +97,13 @@ async def test_a_product_of_the_ledger_with_the_same_code_stays_active() -> None
     await run(log, await planned(log))
     product = await product_of(log)
     assert (product.stock, product.active) == (2000, True)
+
+
+async def test_a_repetition_books_nothing_whatever_the_ids_of_the_movements_are() -> None:
+    [movement] = ROWS.movements
+    for id_ in (movement.id, movement.id.upper(), "17"):
+        log = MemoryLog(REGISTRY)
+        rows = attrs.evolve(ROWS, movements=[attrs.evolve(movement, id=id_)])
+        await run(log, await planned(log, rows))
+        assert (await product_of(log)).stock == 2000
+        assert commands_of(await planned(log, rows)) == [], id_
