@@ -7,7 +7,7 @@ import { amount, codeOf, isSound, itemOf } from "./codes/codes";
 import { barcodes } from "./data/barcodes";
 import { complain, inOrder, say } from "./data/messages";
 import { remarks } from "./data/person";
-import { look, products, take } from "./data/products";
+import { look, products, take, takePart } from "./data/products";
 import { put, queue, type Change } from "./data/queue";
 import type { Direction, Movement, Product } from "./data/types";
 
@@ -141,14 +141,14 @@ function canUndo(movement: Booked): void {
 }
 
 function counted({ ean13, difference, current_stock, movement }: Counted, sequence: number, text: string): void {
-  take({ ean13, current_stock }, sequence);
+  takePart({ ean13, current_stock }, sequence);
   if (movement) canUndo({ id: movement.id, ean13, text });
   const { unit = "" } = named(ean13);
   say(`${text}, ${difference ? `${difference > 0 ? "+" : ""}${amount(difference)} ${unit} booked` : "as the books have it"}`);
 }
 
 function moved({ product_ean13: ean13, quantity, stock_after }: Movement, sequence: number, what: string): void {
-  take({ ean13, current_stock: stock_after }, sequence);
+  takePart({ ean13, current_stock: stock_after }, sequence);
   const { name = ean13, unit = "" } = named(ean13);
   say(`${name}: ${amount(quantity)} ${unit} ${what}, ${amount(stock_after)} ${unit} there now`);
 }

@@ -152,6 +152,24 @@ async def test_the_shopping_list_is_ticked_off_which_books(kitchen: PantrySystem
     await expect(page.get_by_label("Bought Milk")).to_have_count(0)
 
 
+async def test_a_product_that_leaves_its_category_leaves_the_list_of_the_category(kitchen: PantrySystem, cook: Visitor) -> None:
+    sweets = (await kitchen.one.post("/categories", {"name": "Sweets"})).body["id"]
+    milk = {"name": "Milk", "unit": "l", "min_stock": 2}
+    await kitchen.one.ask("PUT", f"/api/v1/products/{MILK}", {**milk, "category_id": sweets})
+    page = await cook.open(f"/?category={sweets}&product={MILK}")
+    rows = page.locator("tbody tr[data-key]")
+    await expect(rows).to_have_count(1)
+    await kitchen.one.ask("PUT", f"/api/v1/products/{MILK}", milk)
+    await expect(rows).to_have_count(0)
+    await kitchen.one.ask("PUT", f"/api/v1/products/{MILK}", {**milk, "category_id": sweets})
+    await expect(rows).to_have_count(1)
+    panel = region(page, "Milk")
+    await panel.get_by_text("Edit").click()
+    await panel.get_by_label("Category").select_option(label="None")
+    await panel.get_by_role("button", name="Save").click()
+    await expect(rows).to_have_count(0)
+
+
 async def test_products_and_movements_are_imported_after_a_preview(kitchen: PantrySystem, cook: Visitor) -> None:
     new, other = own_code(78), own_code(79)
     page = await cook.open("/?view=import")

@@ -17,6 +17,12 @@ export interface Known {
   changed: number;
 }
 
+/** Some values of a product. */
+type Part = Partial<Product> & { ean13: string };
+
+/** The event of a movement: it has these values of the product. */
+type Moved = Part & { movement: unknown; is_low_stock: boolean };
+
 export interface Products {
   byCode: ReadonlyMap<string, Known>;
   /** Codes of active products, low ones first, then by name. */
@@ -62,7 +68,7 @@ export const refresh = rereading<Product>({
   forget: () => byCode.forEach((known, ean13) => byCode.set(ean13, { ...known, position: KEPT_HERE })),
   put: (product, sequence) => put(product, String(sequence)),
   leave: (found, sequence) => {
-    for (const ean13 of byCode.keys()) if (!found.has(ean13)) put({ ean13, active: false }, String(sequence));
+    for (const ean13 of byCode.keys()) if (!found.has(ean13)) change({ ean13, active: false }, String(sequence));
   },
   publish,
 });
@@ -76,29 +82,43 @@ export async function look(ean13: string): Promise<Product | null> {
   return found;
 }
 
-/** Take over what an answer says of a product. */
-export function take(found: Partial<Product> & { ean13: string }, sequence: number): void {
-  put(found, String(sequence), Date.now());
+/** Take over a product of an answer. */
+export function take(product: Product, sequence: number): void {
+  put(product, String(sequence), Date.now());
   publish({});
 }
 
-function put(found: Partial<Product> & { ean13: string }, position: string, changed = 0): void {
-  const known = byCode.get(found.ean13);
+/** Take over some values of a product from an answer. */
+export function takePart(part: Part, sequence: number): void {
+  change(part, String(sequence), Date.now());
+  publish({});
+}
+
+/** Change some values: the others stay. */
+function change(part: Part, position: string, changed = 0): void {
+  put({ ...byCode.get(part.ean13)?.product, ...part } as Product, position, changed);
+}
+
+/** Put a whole product. None of the known values stays: an answer omits empty ones. */
+function put(product: Product, position: string, changed = 0): void {
+  const known = byCode.get(product.ean13);
   if (known && compare(known.position, position) > 0) return;
   const before = known?.product;
-  const product = { ...before, ...found } as Product;
   isSorted &&= before !== undefined && before.active === product.active && before.name === product.name && isLow(before) === isLow(product);
-  byCode.set(found.ean13, { product, position, changed });
+  byCode.set(product.ean13, { product, position, changed });
 }
 
 function apply(events: readonly Live[]): void {
   for (const { id, name, data } of events) {
-    if (name === "code") continue;
-    const { movement, is_low_stock, ...said } = data as Partial<Product> & { ean13: string; movement?: unknown; is_low_stock?: boolean };
-    if (name === "stock" && !byCode.has(said.ean13)) void look(said.ean13).catch(() => {}); // not active any more: it is not shown
-    else put(said, id, Date.now());
+    if (name === "product") put(data as Product, id, Date.now());
+    else if (name === "stock") moved(data as Moved, id);
   }
   publish({});
+}
+
+function moved({ movement, is_low_stock, ...part }: Moved, id: string): void {
+  if (byCode.has(part.ean13)) change(part, id, Date.now());
+  else void look(part.ean13).catch(() => {}); // not active any more: it is not shown
 }
 
 function publish(change: Partial<Products>): void {

@@ -8,7 +8,7 @@ import { NAME_LENGTH, UNIT_LENGTH } from "../create";
 import { amount, quantityOf } from "../codes/codes";
 import { API } from "../data/live";
 import { say } from "../data/messages";
-import { take } from "../data/products";
+import { take, takePart } from "../data/products";
 import type { Category, Product } from "../data/types";
 
 export function Edit({ product }: { product: Product }) {
@@ -52,7 +52,8 @@ function Form({ product, etag, categories, close }: FormProps) {
         ...(body ? { body } : {}),
         headers: etag ? { "If-Match": etag } : {},
       });
-      take(changed === "" ? { ean13, active: false } : changed, sequence);
+      if (changed === "") takePart({ ean13, active: false }, sequence);
+      else take(changed, sequence);
       say(done);
       close();
     } catch (error) {
