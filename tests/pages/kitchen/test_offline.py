@@ -81,6 +81,29 @@ async def test_bookings_without_a_network_are_sent_in_order_and_refusals_are_lis
         await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "status of 4", "ERR_NETWORK")
 
 
+async def test_a_booking_of_a_product_that_the_browser_did_not_know_shows_the_product(
+    kitchen: PantrySystem, browser: Browser
+) -> None:
+    """The answer to the booking comes without the events."""
+    figs = code(995)
+    async with visitor(browser, kitchen.one.url) as cook:
+        silent = {"content_type": "text/event-stream", "body": "retry: 600000\n\n"}
+        await cook.context.route(re.compile("/api/v1/events"), lambda route: route.fulfill(**silent))
+        page = await cook.context.new_page()
+        await page.goto(f"{kitchen.one.url}/?scan=out")
+        await expect(page.get_by_role("table", name="Products")).to_be_visible()
+        await cook.context.set_offline(True)
+        await stocked(kitchen.one, figs, "Figs", 7)
+        await scan(page, figs)
+        await expect(page.get_by_role("region", name="Waiting changes").get_by_role("listitem")).to_have_count(1)
+        await cook.context.set_offline(False)
+        panel = product(page, "Figs")
+        await expect(panel.get_by_text("6 piece", exact=True)).to_be_visible()
+        await expect(panel).to_contain_text("low at 1 piece")
+        await expect(panel).not_to_contain_text("not kept any more")
+        await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "ERR_NETWORK")
+
+
 @pytest.mark.fault
 @pytest.mark.timeout(300)
 async def test_two_phones_without_a_network_whose_browsers_are_killed_book_each_scan_once(

@@ -20,9 +20,6 @@ export interface Known {
 /** Some values of a product. */
 type Part = Partial<Product> & { ean13: string };
 
-/** The event of a movement: it has these values of the product. */
-type Moved = Part & { movement: unknown; is_low_stock: boolean };
-
 export interface Products {
   byCode: ReadonlyMap<string, Known>;
   /** Codes of active products, low ones first, then by name. */
@@ -94,9 +91,11 @@ export function takePart(part: Part, sequence: number): void {
   publish({});
 }
 
-/** Change some values: the others stay. */
+/** Change some values: the others stay. A product that is not known here is read as a whole. */
 function change(part: Part, position: string, changed = 0): void {
-  put({ ...byCode.get(part.ean13)?.product, ...part } as Product, position, changed);
+  const known = byCode.get(part.ean13);
+  if (known) put({ ...known.product, ...part }, position, changed);
+  else void look(part.ean13).catch(() => {}); // it is not shown until it is known
 }
 
 /** Put a whole product. None of the known values stays: an answer omits empty ones. */
@@ -111,14 +110,11 @@ function put(product: Product, position: string, changed = 0): void {
 function apply(events: readonly Live[]): void {
   for (const { id, name, data } of events) {
     if (name === "product") put(data as Product, id, Date.now());
-    else if (name === "stock") moved(data as Moved, id);
+    if (name !== "stock") continue;
+    const { movement, is_low_stock, ...part } = data as Part & { movement: unknown; is_low_stock: boolean };
+    change(part, id, Date.now());
   }
   publish({});
-}
-
-function moved({ movement, is_low_stock, ...part }: Moved, id: string): void {
-  if (byCode.has(part.ean13)) change(part, id, Date.now());
-  else void look(part.ean13).catch(() => {}); // not active any more: it is not shown
 }
 
 function publish(change: Partial<Products>): void {
