@@ -132,7 +132,7 @@ async def test_a_booking_has_a_note_and_a_name_and_history_shows_any_time(kitche
     await page.get_by_label("Product", exact=True).select_option(label="Milk")
     await expect(bookings.get_by_role("listitem").first).to_contain_text("by anna: for the cake")
     await page.get_by_label("As it was at").fill("2020-01-01T12:00")
-    await expect(page.get_by_text("There were no products at that time")).to_be_visible()
+    await expect(page.get_by_text("There was no such product at that time")).to_be_visible()
     await page.get_by_label("As it was at").fill("2090-01-01T12:00")
     await expect(page.get_by_role("list", name="Stock then")).to_contain_text("Milk")
     await page.goto(f"{kitchen.one.url}/?product={MILK}")
@@ -168,6 +168,26 @@ async def test_a_product_that_leaves_its_category_leaves_the_list_of_the_categor
     await panel.get_by_label("Category").select_option(label="None")
     await panel.get_by_role("button", name="Save").click()
     await expect(rows).to_have_count(0)
+
+
+async def test_the_stock_then_has_the_products_of_all_pages(kitchen: PantrySystem, cook: Visitor) -> None:
+    async def short(route: Route) -> None:
+        """Pages of one product."""
+        url = route.request.url
+        await route.continue_(url=url if "cursor=" in url else f"{url}&limit=1")
+
+    page = await cook.open("/?view=history&at=2090-01-01T12:00")
+    await page.route(re.compile("as_of="), short)
+    then = page.get_by_role("list", name="Stock then").get_by_role("listitem")
+    for name in ("Flour", "Milk"):
+        await page.get_by_label("Product", exact=True).select_option(label=name)
+        await page.get_by_label("As it was at").fill("2089-01-01T12:00")
+        await expect(then).to_have_count(1)
+        await expect(then).to_contain_text(name)
+    await page.get_by_label("Product", exact=True).select_option(label="All")
+    await page.get_by_label("As it was at").fill("2088-01-01T12:00")
+    await expect(then.filter(has_text="Flour")).to_have_count(1)
+    await expect(then.filter(has_text="Milk")).to_have_count(1)
 
 
 async def test_products_and_movements_are_imported_after_a_preview(kitchen: PantrySystem, cook: Visitor) -> None:

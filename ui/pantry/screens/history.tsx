@@ -1,6 +1,6 @@
 // The bookings, and the stock as it was at any time.
 
-import { read } from "../../kit/data/http";
+import { read, readPages } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { useCell } from "../../kit/data/cell";
 import { useQuery } from "../../kit/page/router";
@@ -43,12 +43,19 @@ export function History() {
 /** The time of the field is local. */
 const instant = (at: string): string => encodeURIComponent(new Date(at).toISOString());
 
+/** The products of a time, or the one with the code `of`. */
+async function stockThen(at: string, of: string, signal: AbortSignal): Promise<Product[]> {
+  const found: Product[] = [];
+  const path = `${API}/products?as_of=${instant(at)}${of && `&search=${of}`}`;
+  await readPages<Product>(path, (page) => found.push(...page), { signal });
+  return of ? found.filter(({ ean13 }) => ean13 === of) : found;
+}
+
 function Past({ at, of }: { at: string; of: string }) {
-  const { value, error, reload } = useLoad((signal) => read<Product[]>(`${API}/products?as_of=${instant(at)}`, signal), [at]);
+  const { value: shown, error, reload } = useLoad((signal) => stockThen(at, of, signal), [at, of]);
   if (error) return <ErrorPanel error={error} retry={reload} />;
-  if (!value) return <Skeleton />;
-  const shown = value.filter(({ ean13 }) => !of || ean13 === of);
-  if (!shown.length) return <Empty title="There were no products at that time" />;
+  if (!shown) return <Skeleton />;
+  if (!shown.length) return <Empty title={of ? "There was no such product at that time" : "There were no products at that time"} />;
   return (
     <>
       <h3>Stock then</h3>
