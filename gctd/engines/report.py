@@ -8,6 +8,7 @@ from typing import Literal
 import attrs
 import msgspec
 
+from gctd.engines.functions.keys import keys_of
 from gctd.engines.golang.profile import CoverProfile
 from gctd.engines.state import State
 
@@ -205,6 +206,13 @@ def _as_go(value: float) -> float:
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Report)
+
+
+def keyed(report: Report) -> Report:
+    """Return a report whose entries have their keys. The report must have all entries that are stored."""
+    keys = keys_of(report.entries)
+    entries = (msgspec.structs.replace(entry, key=key) for entry, key in zip(report.entries, keys, strict=True))
+    return attrs.evolve(report, entries=tuple(entries))
 
 
 def encode(report: Report) -> bytes:

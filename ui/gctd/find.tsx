@@ -8,7 +8,7 @@ import { type Choice, Palette } from "../kit/page/palette";
 import { go } from "../kit/page/router";
 import type { Whole } from "./analysis/types";
 import { projectName, repoName, score } from "./data/names";
-import { analysisAt, functionAt, historyAt, keyOf, repoAt, taskAt } from "./data/places";
+import { analysisAt, functionAt, historyAt, repoAt, taskAt } from "./data/places";
 import { useRepos } from "./data/repos";
 import { SCREENS } from "./routes";
 import { tasks } from "./data/tasks";
@@ -30,7 +30,7 @@ async function functionsOf(analysis: Analysis, signal: AbortSignal): Promise<rea
   const { entries } = await read<Whole>(`/api/repos/${analysis.id}?entries=${FUNCTIONS}`, signal);
   const name = projectName(analysis.repo_info.url, analysis.project);
   const made = entries.map((entry) =>
-    leading(`function of ${name}, CRAP ${score(entry.crap)}`, entry.function, functionAt(analysis.id, keyOf(entry)), entry.file),
+    leading(`function of ${name}, CRAP ${score(entry.crap)}`, entry.function, functionAt(analysis.id, entry.key), entry.file),
   );
   functions.set(analysis.task_id, made);
   return made;

@@ -50,7 +50,7 @@ DIFF = {
             "line": 10,
             "delta": 2.0,
             "before": None,
-            "after": {"file": "sums.go", "line": 10, "crap": 2.0, "cyclomatic": 1, "coverage": 0.0, **_MEASURED},
+            "after": {"key": "Sub", "file": "sums.go", "line": 10, "crap": 2.0, "cyclomatic": 1, "coverage": 0.0, **_MEASURED},
             **_KEPT,
         },
         {
@@ -59,17 +59,17 @@ DIFF = {
             "package": "sums",
             "file": "sums.go",
             "line": 3,
-            "delta": 1.148,
-            "before": {"file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0, **_MEASURED},
-            "after": {"file": "sums.go", "line": 3, "crap": 2.148, "cyclomatic": 2, "coverage": 66.667, **_MEASURED},
+            "delta": 1.1,
+            "before": {"key": "Add", "file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0, **_MEASURED},
+            "after": {"key": "Add", "file": "sums.go", "line": 3, "crap": 2.1, "cyclomatic": 2, "coverage": 66.7, **_MEASURED},
             **_KEPT,
         },
     ],
     "kept": [
         {
             "kept": ["moved"],
-            "from": {"file": "add.go", "line": 3, "function": "Add"},
-            "to": {"file": "sums.go", "line": 3, "function": "Add"},
+            "from": {"key": "Add", "file": "add.go", "line": 3, "function": "Add"},
+            "to": {"key": "Add", "file": "sums.go", "line": 3, "function": "Add"},
             "similarity": None,
         }
     ],
@@ -100,8 +100,8 @@ GATE = {
             "checks": ["max_worse"],
             "function": "Add",
             "package": "sums",
-            "before": {"file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0, **_MEASURED},
-            "after": {"file": "sums.go", "line": 3, "crap": 2.148, "cyclomatic": 2, "coverage": 66.667, **_MEASURED},
+            "before": {"key": "Add", "file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0, **_MEASURED},
+            "after": {"key": "Add", "file": "sums.go", "line": 3, "crap": 2.1, "cyclomatic": 2, "coverage": 66.7, **_MEASURED},
         }
     ],
 }

@@ -14,6 +14,8 @@ from gctd.http.bodies import body_of
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message
 
+_KEY = "names the function in this analysis, as in `/api/repos/{id}/functions/{key}`"
+
 
 @message
 class BreakBody:
@@ -89,6 +91,7 @@ class HistoryBody(AnalysisPoint):
 class ValuesBody:
     """The place of a function and its measured values. `coverage` is in per cent, null if unknown."""
 
+    key: str = member(description=_KEY)
     file: str = member()
     line: int = member()
     crap: float = member()
@@ -137,6 +140,7 @@ class ChangeBody:
 class PlaceBody:
     """The place and the name of a function."""
 
+    key: str = member(description=_KEY)
     file: str = member()
     line: int = member()
     function: str = member(description="receiver and name")

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from gctd.engines import report as report_format
-from gctd.engines.functions.keys import keys_of
 from gctd.http.bodies import AnalysisBody
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
@@ -25,10 +24,8 @@ async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries
 
 
 def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
-    report = report_format.decode(stored)
-    shown = report.entries if entries is None else report.entries[:entries]
-    keys = keys_of(report.entries)
-    plain = [msgspec.structs.replace(one, identity=msgspec.UNSET, key=key) for one, key in zip(shown, keys, strict=False)]
+    report = report_format.keyed(report_format.decode(stored))
+    plain = [msgspec.structs.replace(one, identity=msgspec.UNSET) for one in report.entries[:entries]]
     parts = {"entries": _raw(plain), "warnings": _raw(report.warnings), "excluded": _raw(report.excluded)}
     if entries is None:
         parts["raw_output"] = _raw(report_format.raw_output(report))

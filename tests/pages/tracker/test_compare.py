@@ -46,6 +46,21 @@ AFTER = attrs.evolve(
     profile=PROFILE + "".join(f"example.com/./pricing/price.go:{place} 1 1\n" for place in ("7.2,7.5", "8.2,8.10")),
 )
 
+INIT = "package cmd\n\nfunc init() {\n\tadd(%s)\n}\n"
+TWO_INITS = attrs.evolve(
+    BEFORE,
+    measured={"cmd/add.go:init": (1, 100.0), "cmd/serve.go:init": (4, 100.0)},
+    sources={"cmd/add.go": INIT % "1", "cmd/serve.go": INIT % "2"},
+    lines={"cmd/add.go:init": (3, 5), "cmd/serve.go:init": (3, 5)},
+    profile="mode: set\n",
+)
+ONE_CHANGED = attrs.evolve(
+    TWO_INITS,
+    commit_sha="4" * 40,
+    measured={**TWO_INITS.measured, "cmd/serve.go:init": (6, 100.0)},
+    sources={**TWO_INITS.sources, "cmd/serve.go": INIT % "3"},
+)
+
 
 @attrs.frozen
 class Compared:
@@ -196,6 +211,20 @@ async def test_a_function_opens_with_the_source_of_both_sides(compared: Compared
     await expect(added).to_contain_text("The source is not shown")
     await added.get_by_role("link", name=re.compile("^main.go:")).click()
     await expect(page).to_have_url(re.compile(f"/functions/Added.task={compared.project.tasks[1]}$"))
+
+
+async def test_functions_with_one_name_in_one_package_are_told_apart(compared: Compared, user: Visitor) -> None:
+    project = await Project.registered(compared.project.system, compared.project.directory)
+    await project.analyze(TWO_INITS, ONE_CHANGED, ref="inits")
+    page = await user.open(f"/analyses/{await project.id}/compare/{'...'.join(project.tasks)}")
+    await page.get_by_role("region", name="Gate").get_by_role("link", name="init").click()
+    await expect(page).to_have_url(re.compile(f"/functions/cmd:init(@|%40)serve.go.task={project.tasks[1]}$"))
+    await page.go_back()
+    await names(page).filter(has_text="init").click()
+    drawer = page.get_by_role("dialog", name="init")
+    await expect(drawer.locator(".is-removed")).to_have_text([re.compile(r"removed: .*add\(2\)")])
+    await expect(drawer.locator(".is-added")).to_have_text([re.compile(r"added: .*add\(3\)")])
+    await expect(drawer.get_by_role("link", name="cmd/serve.go:3")).to_have_count(2)
 
 
 async def test_an_analysis_that_does_not_exist_is_named(compared: Compared, user: Visitor) -> None:

@@ -6,7 +6,7 @@ import { Pill } from "../../kit/parts/pill";
 import { go, Link, useQuery, withQuery } from "../../kit/page/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { count, plural, score, shortCommit } from "../data/names";
-import { comparisonAt, functionAt, keyOf } from "../data/places";
+import { comparisonAt, functionAt } from "../data/places";
 import type { Gate } from "./types";
 
 /** Limits of the gate, by the names that the API and the command line have for them. */
@@ -144,8 +144,8 @@ export function Said({ gate, id, isPair = false }: { gate: Gate; id: string; isP
       {gate.functions.length > 0 && (
         <ul class="plain-list">
           {gate.functions.map((one) => (
-            <li key={`${one.after.file} ${one.after.line}`}>
-              <Link to={functionAt(id, keyOf({ file: one.after.file, function: one.function }), gate.to.task_id)}>
+            <li key={one.after.key}>
+              <Link to={functionAt(id, one.after.key, gate.to.task_id)}>
                 <code>{one.function}</code>
               </Link>{" "}
               {one.before ? `${score(one.before.crap)} → ` : "new, "}

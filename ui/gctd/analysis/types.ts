@@ -10,6 +10,8 @@ export interface Whole extends Analysis {
 }
 
 export interface Values {
+  /** Names the function in the address of its page, in the analysis that the values are of. */
+  key: string;
   file: string;
   line: number;
   crap: number;
@@ -35,6 +37,7 @@ export interface Change {
 }
 
 interface Place {
+  key: string;
   file: string;
   line: number;
   function: string;

@@ -6,6 +6,8 @@ export type Status = Change["status"] | "moved";
 
 /** The place of a function in one of the analyses. */
 export interface At {
+  /** Names the function in the address of its page, in that analysis. */
+  key: string;
   file: string;
   line: number;
 }
@@ -15,8 +17,6 @@ export interface Row {
   key: string;
   status: Status;
   name: string;
-  /** Another name only if it was renamed. */
-  nameBefore: string;
   before: At | null;
   after: At | null;
   was: Values | null;
@@ -28,18 +28,16 @@ export interface Row {
 
 /** Changed functions first, the largest change first, then functions that moved or have another name and kept their values. */
 export function rowsOf({ functions, kept }: Diff): Row[] {
-  const placeOf = (at: At, name: string): string => `${at.file}:${at.line}:${name}`;
-  const names = new Map(kept.map((each) => [placeOf(each.to, each.to.function), each.from.function]));
+  const placeOf = (at: Omit<At, "key">, name: string): string => `${at.file}:${at.line}:${name}`;
   const rows = functions.map((change): Row => {
     const { status, function: name, before, after } = change;
-    const nameBefore = (after && names.get(placeOf(after, name))) ?? name;
-    return { key: `${status} ${placeOf(change, name)}`, status, name, nameBefore, before, after, was: before, is: after, delta: change.delta, kept: change.kept, similarity: change.similarity };
+    return { key: `${status} ${placeOf(change, name)}`, status, name, before, after, was: before, is: after, delta: change.delta, kept: change.kept, similarity: change.similarity };
   });
   const changed = new Set(rows.map(({ name, after }) => (after ? placeOf(after, name) : "")));
   for (const each of kept) {
     const name = each.to.function;
     if (changed.has(placeOf(each.to, name))) continue;
-    rows.push({ key: `moved ${placeOf(each.to, name)}`, status: "moved", name, nameBefore: each.from.function, before: each.from, after: each.to, was: null, is: null, delta: 0, kept: each.kept, similarity: each.similarity });
+    rows.push({ key: `moved ${placeOf(each.to, name)}`, status: "moved", name, before: each.from, after: each.to, was: null, is: null, delta: 0, kept: each.kept, similarity: each.similarity });
   }
   return rows;
 }

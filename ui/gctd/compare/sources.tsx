@@ -10,7 +10,7 @@ import { useTitle } from "../../kit/page/title";
 import { isMissing } from "../analysis/risk";
 import type { Diff } from "../analysis/types";
 import { score, shortCommit } from "../data/names";
-import { functionAt, keyOf } from "../data/places";
+import { functionAt } from "../data/places";
 import { isMeasured, stateText } from "../data/risky";
 import { linesOf } from "../function/code";
 import type { Shown } from "../function/types";
@@ -25,10 +25,10 @@ interface Sides {
 }
 
 /** A function as of one side; null if that analysis does not have it. */
-async function sideOf(diff: Diff, side: "from" | "to", name: string, at: At | null, signal: AbortSignal): Promise<Shown | null> {
+async function sideOf(diff: Diff, side: "from" | "to", at: At | null, signal: AbortSignal): Promise<Shown | null> {
   if (!at) return null;
   const query = new URLSearchParams({ at: diff[side].task_id, around: "0" });
-  const path = `/api/repos/${diff.id}/functions/${encodeURIComponent(keyOf({ file: at.file, function: name }))}?${query}`;
+  const path = `/api/repos/${diff.id}/functions/${encodeURIComponent(at.key)}?${query}`;
   return read<Shown>(path, signal).catch((error: unknown) => {
     if (isMissing(error)) return null;
     throw error;
@@ -39,7 +39,7 @@ export function Sources({ diff, row, close }: { diff: Diff; row: Row; close: () 
   useTitle(`${row.name}, ${shortCommit(diff.from.commit_sha)} to ${shortCommit(diff.to.commit_sha)}`, 2);
   const { value, error, reload } = useLoad(
     async (signal): Promise<Sides> => {
-      const [before, after] = await Promise.all([sideOf(diff, "from", row.nameBefore, row.before, signal), sideOf(diff, "to", row.name, row.after, signal)]);
+      const [before, after] = await Promise.all([sideOf(diff, "from", row.before, signal), sideOf(diff, "to", row.after, signal)]);
       return { before, after };
     },
     [diff, row.key],

@@ -18,16 +18,6 @@ export const comparisonAt = (id: string, from: string, to: string): string => `/
 export const functionAt = (id: string, key: string, task = ""): string =>
   `/analyses/${id}/functions/${encodeURIComponent(key).replaceAll("%3A", ":")}${task ? `?task=${task}` : ""}`;
 
-/** The key of a function, if the service has not given it (gctd/engines/functions/keys.py). */
-export function keyOf({ key, file, function: full }: { key?: string; file: string; function: string }): string {
-  if (key) return key;
-  const point = full.lastIndexOf(".");
-  const kind = full.slice(0, Math.max(0, point)).replace(/^[*() ]+|[*() ]+$/g, "").split("[")[0] ?? "";
-  const name = `${kind ? `${kind}.` : ""}${full.slice(point + 1)}`;
-  const slash = file.lastIndexOf("/");
-  return slash < 0 ? name : `${file.slice(0, slash).replaceAll("/", ":")}:${name}`;
-}
-
 /** The page of a task: its analysis, else the task itself. */
 export const resultOf = (task: Task): string => (task.status === "completed" && task.analysis_id ? analysisAt(task.analysis_id, task.id) : taskAt(task.id));
 

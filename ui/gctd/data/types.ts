@@ -73,7 +73,7 @@ export interface FunctionEntry {
   state?: string;
   reason?: string;
   /** Its name in the address of its page. */
-  key?: string;
+  key: string;
 }
 
 export interface Analysis {

@@ -10,7 +10,7 @@ import { Ago, Took } from "../../kit/parts/time";
 import { analyse } from "../data/actions";
 import type { Whole } from "../analysis/types";
 import { count, plural, score, shortCommit, stageOf } from "../data/names";
-import { analysisAt, functionAt, historyAt, keyOf, taskAt } from "../data/places";
+import { analysisAt, functionAt, historyAt, taskAt } from "../data/places";
 import { figuresOf, riskyOf } from "../data/risky";
 import { refresh, tasks } from "../data/tasks";
 import type { Analysis, Project, Repo, Task } from "../data/types";
@@ -138,7 +138,7 @@ function Worst({ analysis }: { analysis: Analysis }) {
     <ol class="plain-list worst" aria-label="Worst functions">
       {value.entries.map((entry) => (
         <li key={`${entry.file} ${entry.line}`}>
-          <Link to={functionAt(analysis.id, keyOf(entry))}>{entry.function}</Link>{" "}
+          <Link to={functionAt(analysis.id, entry.key)}>{entry.function}</Link>{" "}
           <span class="muted">
             CRAP {score(entry.crap)}, complexity {entry.cyclomatic}, {entry.coverage === null ? "coverage not known" : `${entry.coverage.toFixed(1)} % covered`}
           </span>

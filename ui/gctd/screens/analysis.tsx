@@ -19,7 +19,7 @@ import { Scatter } from "../analysis/scatter";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
 import { figuresOf, isMeasured, isRisky, riskyOf, unmeasuredOf } from "../data/risky";
-import { analysisAt, functionAt, historyAt, keyOf, repoAt, taskAt } from "../data/places";
+import { analysisAt, functionAt, historyAt, repoAt, taskAt } from "../data/places";
 import type { ScreenProps } from "../screen";
 import type { FunctionEntry } from "../data/types";
 import "../analysis/analysis.css";
@@ -152,7 +152,7 @@ function Risk({ analysis, threshold, isLatest }: { analysis: Whole; threshold: n
   );
   const tiles = useMemo(() => tilesOf(inDirectory, threshold, directory ? (entry) => entry.file : directoryOf), [inDirectory, directory, threshold]);
   const choose = (one: Range | null, other: Range | null) => go(withQuery({ complexity: rangeText(one), coverage: rangeText(other) }));
-  const functionPage = useCallback((entry: FunctionEntry) => functionAt(analysis.id, keyOf(entry), isLatest ? "" : analysis.task_id), [analysis, isLatest]);
+  const functionPage = useCallback((entry: FunctionEntry) => functionAt(analysis.id, entry.key, isLatest ? "" : analysis.task_id), [analysis, isLatest]);
   const isAll = chosen.length === analysis.entries.length;
   return (
     <>

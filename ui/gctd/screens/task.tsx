@@ -12,7 +12,7 @@ import { Ago, duration, Took, useNow, utc } from "../../kit/parts/time";
 import { useTitle } from "../../kit/page/title";
 import { analyse, cancel, canCancel, canRetry, retry, seen } from "../data/actions";
 import { plural, projectName, score, shortCommit, stageOf } from "../data/names";
-import { functionAt, keyOf, repoAt, resultOf, taskAt } from "../data/places";
+import { functionAt, repoAt, resultOf, taskAt } from "../data/places";
 import { useRepos } from "../data/repos";
 import { figuresOf, riskyOf } from "../data/risky";
 import { tasks } from "../data/tasks";
@@ -294,7 +294,7 @@ function Result({ task }: { task: Task }) {
                 <td class="right">{entry.cyclomatic}</td>
                 <td class="right">{entry.coverage === null ? "not known" : `${entry.coverage.toFixed(1)} %`}</td>
                 <td>
-                  <Link to={functionAt(value.id, keyOf(entry), task.id)} title={`${entry.file}:${entry.line}`}>
+                  <Link to={functionAt(value.id, entry.key, task.id)} title={`${entry.file}:${entry.line}`}>
                     <code>{entry.function}</code>
                   </Link>
                 </td>

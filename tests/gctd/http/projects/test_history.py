@@ -104,10 +104,26 @@ async def test_a_difference_names_what_became_of_each_function(project: Project)
     gone, worse, *_, moved = diff["functions"]
     assert (gone["after"], gone["before"]["crap"]) == (None, 90.0)
     known = {"state": "measured", "reason": ""}
-    assert worse["before"] == {"file": "a.go", "line": 2, "crap": 12.0, "cyclomatic": 2, "coverage": 50.0, **known}
+    place = {"key": "Store.Put", "file": "a.go", "line": 2}
+    assert worse["before"] == {**place, "crap": 12.0, "cyclomatic": 2, "coverage": 50.0, **known}
     assert (moved["before"]["file"], moved["after"]["file"]) == ("old.go", "new.go")
     least = await project.system.get(f"{await project.path}/diff?limit=2")
     assert (least["functions"], least["counts"]) == (diff["functions"][:2], diff["counts"])
+
+
+async def test_each_side_has_the_key_of_its_function_and_so_has_the_gate(project: Project) -> None:
+    before = attrs.evolve(FIRST, functions={"cmd/add.go:init": 1.0, "cmd/serve.go:init": 2.0, "cmd/old.go:Run": 3.0})
+    after = attrs.evolve(SECOND, functions={"cmd/add.go:init": 1.0, "cmd/serve.go:init": 4.0, "cmd/new.go:Run": 3.0})
+    await project.analyze(before, after)
+    diff = await project.system.get(f"{await project.path}/diff")
+    gate = await project.system.get(f"{await project.path}/gate")
+    [[changed], [kept], [offending]] = diff["functions"], diff["kept"], gate["functions"]
+    for one in (changed, offending):
+        assert (one["before"]["key"], one["after"]["key"]) == ("cmd:init@serve.go", "cmd:init@serve.go")
+    assert (kept["from"]["key"], kept["to"]["key"]) == ("cmd:Run", "cmd:Run")
+    for task in project.tasks:
+        found = await project.system.get(f"{await project.path}/functions/cmd:init%40serve.go?at={task}")
+        assert found["file"] == "cmd/serve.go"
 
 
 async def test_the_threshold_is_that_of_the_project_and_a_shortened_report_is_told(project: Project) -> None:
