@@ -98,6 +98,7 @@ class RepoBody:
     StatusReason: str = member(description="set if Status is error, or if an attempt failed")
     CommitSHA: str = member()
     DefaultRef: str = member()
+    RegisteredAt: str = member(description="RFC 3339, UTC; later if it is registered again after a removal")
     ProfiledAt: str | None = member()
     Profile: ProfileBody = member()
 
@@ -111,6 +112,7 @@ class RepoBody:
             StatusReason=repo.reason,
             CommitSHA=repo.commit_sha,
             DefaultRef=repo.default_ref,
+            RegisteredAt=repo.created_at,
             ProfiledAt=repo.profiled_at,
             Profile=ProfileBody(projects=repo.projects),
         )

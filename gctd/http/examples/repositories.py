@@ -9,6 +9,7 @@ REPO = {
     "StatusReason": "",
     "CommitSHA": "f0f651bfacd0c04c8893fa7b47656957db88ceee",
     "DefaultRef": "main",
+    "RegisteredAt": "2026-11-20T14:55:52.210439Z",
     "ProfiledAt": "2026-11-20T14:55:54.928120Z",
     "Profile": {
         "projects": [

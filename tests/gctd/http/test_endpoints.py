@@ -35,7 +35,14 @@ LISTED: Shape = {
 }
 ANALYSIS: Shape = {**LISTED, "entries": [dict], "raw_output": {"version": str, "summary": dict, "entries": [dict]}}
 PROJECTS: Shape = {"projects": [{"name": str, "module_path": str}]}
-REGISTERED: Shape = {"Status": str, "StatusReason": str, "CommitSHA": str, "ProfiledAt": str, "Profile": PROJECTS}
+REGISTERED: Shape = {
+    "Status": str,
+    "StatusReason": str,
+    "CommitSHA": str,
+    "RegisteredAt": str,
+    "ProfiledAt": str,
+    "Profile": PROJECTS,
+}
 WORKER: Shape = {"id": str, "host": str, "pid": int, "cpu": float, "status": str}
 CONFIG: Shape = {"url": str, "subdir": str, "stored": {"ref": None}, "effective": {"ref": str}, "origin": {"ref": str}}
 MEASURED: Shape = {"task_id": str, "commit_sha": str, "summary": SUMMARY, "break": []}

@@ -70,11 +70,27 @@ async def test_a_first_analysis_is_asked_for_once_by_all_pages(empty: Empty, bro
     empty.go.touch()
     repo = await empty.system.register("https://example.com/owner/new")
     async with visitor(browser, empty.system.url) as someone:
-        for _ in range(2):
-            page = await someone.open(f"/repos/{repo['ID']}?analyse=first")
+        for begun in (1, 0):
+            async with someone.context.expect_event("response", lambda answer: answer.url.endswith("/api/repos/analyze")):
+                page = await someone.open(f"/repos/{repo['ID']}?analyse=first")
+            await expect(page.get_by_text("The analysis begins.")).to_have_count(begun)
             await expect(page).to_have_url(re.compile(f"/repos/{repo['ID']}$"))
             await expect(page.get_by_role("link", name=re.compile("^average CRAP"))).to_be_visible()
     assert len(await empty.system.get("/api/tasks?show_seen=true")) == 1
+
+
+async def test_a_repository_that_is_added_again_is_analysed_again(empty: Empty, browser: Browser) -> None:
+    empty.go.touch()
+    async with visitor(browser, empty.system.url) as someone:
+        for _ in range(2):
+            page = await someone.open("/repos")
+            await page.get_by_label("Add a repository").fill("https://example.com/owner/back")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_text("The analysis begins.")).to_be_visible()
+            await expect(page.get_by_role("link", name=re.compile("^average CRAP"))).to_be_visible()
+            await page.get_by_role("button", name="Remove", exact=True).click()
+            await page.get_by_role("button", name="Remove the repository").click()
+            await expect(page).to_have_url(re.compile("/repos$"))
 
 
 async def test_a_repository_is_removed_on_its_page(empty: Empty, browser: Browser) -> None:

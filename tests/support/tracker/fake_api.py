@@ -68,6 +68,7 @@ def repo_document(status: str = "ready", *, url: str = REPO_URL, projects: Seque
         "StatusReason": "",
         "CommitSHA": "0123456789abcdef0123456789abcdef01234567" if ready else "",
         "DefaultRef": "main",
+        "RegisteredAt": T0,
         "ProfiledAt": T0 if ready else None,
         "Profile": {"projects": found if ready else []},
     } | more

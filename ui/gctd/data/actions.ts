@@ -137,11 +137,12 @@ export async function analyse(url: string, project: string | null, again = false
   }
 }
 
-/** Analyse a repository that has no analysis yet: once, also where several pages ask for it. */
+/** Analyse a repository that has no analysis yet: once for each registration, also where several pages ask for it. */
 export async function analyseFirst(repo: Repo): Promise<void> {
   try {
-    await ask<Task[]>("POST", "/api/repos/analyze", { body: { repo_url: repo.URL }, key: `first-${repo.ID}` });
-    say("The analysis begins.");
+    const key = `first-${repo.ID}-${repo.RegisteredAt}`;
+    const { isReplayed } = await ask<Task[]>("POST", "/api/repos/analyze", { body: { repo_url: repo.URL }, key });
+    if (!isReplayed) say("The analysis begins.");
   } catch (error) {
     complain(textOf(error));
   }

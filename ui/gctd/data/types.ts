@@ -139,6 +139,7 @@ export interface Repo {
   StatusReason: string;
   CommitSHA: string;
   DefaultRef: string;
+  RegisteredAt: string;
   ProfiledAt: string | null;
   Profile: { projects: Project[] };
 }

@@ -34,6 +34,8 @@ export interface Answer<T> {
   next: string | null;
   /** The version of the resource, for `If-Match`; empty if it has none. */
   etag: string;
+  /** Whether the key had taken effect before: the body is the first answer. */
+  isReplayed: boolean;
 }
 
 export interface Options {
@@ -93,6 +95,7 @@ export async function ask<T>(method: string, path: string, options: Options = {}
     sequence: Number(answer.headers.get("Event-Sequence") ?? 0),
     next: nextOf(path, answer.headers.get("Link") ?? ""),
     etag: answer.headers.get("ETag") ?? "",
+    isReplayed: answer.headers.get("Idempotent-Replayed") === "true",
   };
 }
 
