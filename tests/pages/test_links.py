@@ -113,6 +113,28 @@ async def test_what_could_not_be_measured_is_not_risky_and_says_why(measured: Me
     await expect(rows).to_contain_text("Huge")
 
 
+async def test_no_chart_and_no_value_takes_what_could_not_be_measured_as_known(measured: Measured, reader: Visitor) -> None:
+    broken = {"order/order.go:Order.Check": ("build_failed", "undefined: x")}
+    await measured.single.analyze(attrs.evolve(FIRST, commit_sha="8" * 40, states=broken))
+    page = await reader.open(f"/analyses/{await measured.single.id}")
+    await expect(page.locator('g[data-tile="order"]')).to_have_attribute(
+        "aria-label", "order, 0 of 1 functions risky, highest CRAP 2.00, complexity 13, 1 not measured"
+    )
+    await expect(page.get_by_role("group", name=re.compile("^4 functions by complexity and coverage, 1 of them"))).to_be_visible()
+    values = region(page, "Distribution")
+    await expect(values.get_by_role("row", name=re.compile("over 100"))).to_have_text(re.compile("over 100.*0$"))
+    await expect(values.get_by_role("row", name=re.compile("not measured"))).to_have_text(re.compile("not measured.*1$"))
+    rows = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key]")
+    await page.get_by_label("Coverage to").fill("10")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("No function matches")).to_be_visible()
+    await values.get_by_role("link", name="not measured").click()
+    await expect(rows).to_have_text([re.compile(r"^\s*Order\.Check\s*not measured\s*11\s*not measured")])
+    await page.goto(f"{measured.system.url}/tasks/{measured.single.tasks[-1]}")
+    row = page.get_by_role("table", name="Worst functions").get_by_role("row", name=re.compile(r"Order\.Check"))
+    await expect(row).to_contain_text(re.compile(r"not measured\s*11\s*build failed"))
+
+
 async def test_each_page_has_a_title_that_tells_it_apart_and_a_way_back(measured: Measured, reader: Visitor) -> None:
     first, second = measured.project.tasks
     analysis, repository = await measured.address(), await measured.repository()

@@ -7,9 +7,10 @@ import { keysNow } from "../kit/page/keys";
 import { type Choice, Palette } from "../kit/page/palette";
 import { go } from "../kit/page/router";
 import type { Whole } from "./analysis/types";
-import { projectName, repoName, score } from "./data/names";
+import { projectName, repoName } from "./data/names";
 import { analysisAt, functionAt, historyAt, repoAt, taskAt } from "./data/places";
 import { useRepos } from "./data/repos";
+import { scoreText } from "./data/risky";
 import { SCREENS } from "./routes";
 import { tasks } from "./data/tasks";
 import type { Analysis } from "./data/types";
@@ -30,7 +31,7 @@ async function functionsOf(analysis: Analysis, signal: AbortSignal): Promise<rea
   const { entries } = await read<Whole>(`/api/repos/${analysis.id}?entries=${FUNCTIONS}`, signal);
   const name = projectName(analysis.repo_info.url, analysis.project);
   const made = entries.map((entry) =>
-    leading(`function of ${name}, CRAP ${score(entry.crap)}`, entry.function, functionAt(analysis.id, entry.key), entry.file),
+    leading(`function of ${name}, CRAP ${scoreText(entry)}`, entry.function, functionAt(analysis.id, entry.key), entry.file),
   );
   functions.set(analysis.task_id, made);
   return made;

@@ -127,6 +127,11 @@ async def test_it_names_what_was_not_measured_and_the_verdict(compared: Compared
     await expect(page.get_by_role("region", name="Gate")).to_contain_text("This verdict is not stored.")
     await measured.get_by_role("link", name="1 function lost the measurement").click()
     await expect(names(page)).to_have_text(["Total"])
+    await names(page).click()
+    drawer = page.get_by_role("dialog", name="Total")
+    await expect(drawer).to_contain_text("CRAP 2.00, complexity 2, 100.0 % covered")
+    await expect(drawer).to_contain_text("CRAP not measured, complexity 2, build failed")
+    await page.keyboard.press("Escape")
     await page.get_by_role("list", name="Figures").get_by_role("link").nth(1).click()
     await expect(page).to_have_url(re.compile(f"task={compared.project.tasks[1]}$"))
 

@@ -3,8 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { Link, useQuery } from "../../kit/page/router";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
-import { score } from "../data/names";
-import { isMeasured, isRisky, stateText } from "../data/risky";
+import { isMeasured, isRisky, scoreText, stateText } from "../data/risky";
 import type { FunctionEntry } from "../data/types";
 import { coverageNeeded, sourceOf } from "./risk";
 
@@ -54,10 +53,10 @@ function columnsOf(threshold: number, source: string | null, at: Props["at"]): r
     {
       id: "crap",
       title: "CRAP",
-      width: "92px",
+      width: "116px",
       align: "right",
-      by: ({ entry }) => entry.crap,
-      cell: (row) => <span class={isOver(row) ? "bad strong" : ""}>{score(row.entry.crap)}</span>,
+      by: ({ entry }) => (isMeasured(entry) ? entry.crap : -1),
+      cell: (row) => <span class={isOver(row) ? "bad strong" : ""}>{scoreText(row.entry)}</span>,
       phone: "first",
     },
     { id: "complexity", title: "Complexity", width: "108px", align: "right", by: ({ entry }) => entry.cyclomatic, cell: ({ entry }) => entry.cyclomatic, phone: "hidden" },

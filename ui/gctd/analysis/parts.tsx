@@ -5,6 +5,7 @@ import { Copy } from "../../kit/parts/states";
 import { Link, withQuery } from "../../kit/page/router";
 import { valueStep } from "../../kit/charts/scale";
 import { count, plural } from "../data/names";
+import { isMeasured } from "../data/risky";
 import { rangeText } from "./risk";
 import type { FunctionEntry } from "../data/types";
 import type { Whole } from "./types";
@@ -14,15 +15,17 @@ const BOUNDS = [1, 2, 5, 8, 15, 30, 60, 100, Infinity];
 /** The upper ends of the bars: the threshold is one of them, so that each bar is risky as a whole or not at all. */
 const boundsOf = (threshold: number): readonly number[] => [...new Set([...BOUNDS, threshold])].sort((a, b) => a - b);
 
-/** How many functions have which values; each bar links to its functions. */
+/** How many functions have which values, and how many were not measured; each bar links to its functions. */
 export function Distribution({ entries, threshold }: { entries: readonly FunctionEntry[]; threshold: number }) {
   const bounds = boundsOf(threshold);
   const counts = bounds.map(() => 0);
-  for (const { crap } of entries) {
+  const measured = entries.filter(isMeasured);
+  for (const { crap } of measured) {
     const index = bounds.findIndex((bound) => crap <= bound);
     counts[index] = (counts[index] ?? 0) + 1;
   }
   const most = Math.max(1, ...counts);
+  const unmeasured = entries.length - measured.length;
   return (
     <table class="plain distribution">
       <caption>Functions by their CRAP value; above {threshold} a function is risky</caption>
@@ -32,7 +35,7 @@ export function Distribution({ entries, threshold }: { entries: readonly Functio
           return (
             <tr key={bound}>
               <th scope="row">
-                <Link to={withQuery({ crap: rangeText([from, bound]), q: null, in: null, complexity: null, coverage: null })}>
+                <Link to={withQuery({ crap: rangeText([from, bound]), q: null, in: null, complexity: null, coverage: null, only: null })}>
                   {bound === Infinity ? `over ${from}` : `to ${bound}`}
                 </Link>
               </th>
@@ -45,6 +48,15 @@ export function Distribution({ entries, threshold }: { entries: readonly Functio
             </tr>
           );
         })}
+        {unmeasured > 0 && (
+          <tr>
+            <th scope="row">
+              <Link to={withQuery({ crap: null, q: null, in: null, complexity: null, coverage: null, only: "unmeasured" })}>not measured</Link>
+            </th>
+            <td />
+            <td class="right number">{count(unmeasured)}</td>
+          </tr>
+        )}
       </tbody>
     </table>
   );

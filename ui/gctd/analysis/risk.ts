@@ -1,6 +1,7 @@
 // The CRAP value and its consequences (as the engines compute it), and the choice of functions.
 
 import { Problem } from "../../kit/data/http";
+import { isMeasured } from "../data/risky";
 import type { FunctionEntry, HistoryEntry } from "../data/types";
 
 /** The coverage (per cent) with which the value is not above `limit`; null if none is enough. */
@@ -62,12 +63,16 @@ export function parseRange(text: string): Range | null {
 
 export const rangeText = (range: Range | null): string => (range ? `${range[0]}-${range[1] === Infinity ? "" : range[1]}` : "");
 
-/** Whether a function is chosen. One whose coverage is not known counts as not covered, as in its value. */
+/**
+ * Whether a function is chosen. One whose coverage is not known counts as not covered, as in its value. A range of coverages or
+ * values chooses no function that was not measured.
+ */
 export function isChosen({ text, directory, complexity, coverage, crap }: Choice): (entry: FunctionEntry) => boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return (entry) => {
     if (directory && directoryOf(entry) !== directory) return false;
     if (complexity && (entry.cyclomatic < complexity[0] || entry.cyclomatic > complexity[1])) return false;
+    if ((coverage || crap) && !isMeasured(entry)) return false;
     const covered = entry.coverage ?? 0;
     if (coverage && (covered < coverage[0] || covered > coverage[1])) return false;
     if (crap && (entry.crap <= crap[0] || entry.crap > crap[1])) return false;

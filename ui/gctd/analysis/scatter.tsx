@@ -7,12 +7,13 @@ import { ValueLegend, valueStep } from "../../kit/charts/scale";
 import { Spoken, Tip } from "../../kit/charts/tip";
 import { go } from "../../kit/page/router";
 import { count, plural } from "../data/names";
-import { isRisky } from "../data/risky";
+import { isMeasured, isRisky } from "../data/risky";
 import type { FunctionEntry } from "../data/types";
 import { BOTTOM, circles, dotsOf, type Dot, HEIGHT, LEFT, linesOf, nearest, type Point, RIGHT, radiusOf, type Scales, scales, TOP } from "./dots";
 import type { Range } from "./risk";
 
 interface Props {
+  /** Functions that were not measured have no place, and are left out. */
   entries: readonly FunctionEntry[];
   threshold: number;
   complexity: Range | null;
@@ -25,13 +26,14 @@ interface Props {
 const NEAR = 12;
 const FINGER = 24;
 
-export function Scatter({ entries, threshold, complexity, coverage, onChoose, at: pageOf }: Props) {
+export function Scatter({ entries: all, threshold, complexity, coverage, onChoose, at: pageOf }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [drawn, setDrawn] = useState<readonly [Point, Point] | null>(null);
   const [current, setCurrent] = useState<Dot | null>(null);
   const [selecting, setSelecting] = useState(false);
   const wasDrawn = useRef(false);
+  const entries = useMemo(() => all.filter(isMeasured), [all]);
   const dots = useMemo(() => dotsOf(entries), [entries]);
   const most = useMemo(() => dots.reduce((largest, dot) => Math.max(largest, dot.cyclomatic), 10), [dots]);
   const at = useMemo(() => scales(width, most), [width, most]);

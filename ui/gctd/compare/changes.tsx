@@ -140,7 +140,7 @@ function Why({ row: { was, is, kept, similarity } }: { row: Row }) {
   const said: string[] = [];
   if (was && is) {
     if (was.cyclomatic !== is.cyclomatic) said.push(`complexity ${was.cyclomatic} → ${is.cyclomatic}`);
-    if (was.coverage !== is.coverage) said.push(`coverage ${percent(was)} → ${percent(is)}`);
+    if (was.coverage !== is.coverage || isMeasured(was) !== isMeasured(is)) said.push(`coverage ${percent(was)} → ${percent(is)}`);
   }
   said.push(...kept);
   if (similarity !== null) said.push(`${Math.round(similarity * 100)} % equal`);
@@ -148,7 +148,7 @@ function Why({ row: { was, is, kept, similarity } }: { row: Row }) {
   return <span title={text}>{text}</span>;
 }
 
-const percent = ({ coverage, state }: Values): string => (coverage === null ? state.replaceAll("_", " ") : `${coverage.toFixed(0)} %`);
+const percent = (values: Values): string => (!isMeasured(values) ? stateText(values.state) : values.coverage === null ? "not known" : `${values.coverage.toFixed(0)} %`);
 
 /** The present place; of a function that moved to another file both. */
 function Places({ row: { before, after }, address }: { row: Row; address: string | null }) {

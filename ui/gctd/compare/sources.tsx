@@ -9,9 +9,9 @@ import { ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { useTitle } from "../../kit/page/title";
 import { isMissing } from "../analysis/risk";
 import type { Diff } from "../analysis/types";
-import { score, shortCommit } from "../data/names";
+import { shortCommit } from "../data/names";
 import { functionAt } from "../data/places";
-import { isMeasured, stateText } from "../data/risky";
+import { coveredText, scoreText } from "../data/risky";
 import { linesOf } from "../function/code";
 import type { Shown } from "../function/types";
 import type { At, Row } from "./rows";
@@ -68,14 +68,13 @@ function Both({ diff, row, before, after }: Sides & { diff: Diff; row: Row }) {
 function Head({ diff, side, shown }: { diff: Diff; side: "from" | "to"; shown: Shown | null }) {
   const commit = <code>{shortCommit(diff[side].commit_sha)}</code>;
   if (!shown) return <p class="muted">{commit}: the analysis names the function in another way, and its source cannot be shown.</p>;
-  const coverage = !isMeasured(shown) ? stateText(shown.state) : shown.coverage === null ? "coverage not known" : `${shown.coverage.toFixed(1)} % covered`;
   return (
     <div>
       <h3>
         {side === "from" ? "Before" : "Now"}, at {commit}
       </h3>
       <p>
-        CRAP <strong>{score(shown.crap)}</strong>, complexity {shown.cyclomatic}, {coverage}
+        CRAP <strong>{scoreText(shown)}</strong>, complexity {shown.cyclomatic}, {coveredText(shown)}
       </p>
       <p>
         <Link to={functionAt(diff.id, shown.key, shown.task_id)}>

@@ -1,5 +1,6 @@
 // Risky functions: functions with a CRAP value above the threshold, by a coverage that is known.
 
+import { score } from "./names";
 import type { FunctionEntry, Summary } from "./types";
 
 const KNOWN = new Set(["measured", "other_tests", "no_tests"]);
@@ -32,3 +33,12 @@ export function unmeasuredOf({ states }: Figures): number | null {
 
 /** A state in words. */
 export const stateText = (state = UNTOLD): string => (isMeasured({ state }) ? "" : state.replaceAll("_", " "));
+
+/** The CRAP value of a function, if it is known. */
+export const scoreText = (entry: Pick<FunctionEntry, "crap" | "state">): string => (isMeasured(entry) ? score(entry.crap) : "not measured");
+
+/** How much of a function is covered, or why that is not known. */
+export function coveredText(entry: Pick<FunctionEntry, "coverage" | "state">): string {
+  if (!isMeasured(entry)) return stateText(entry.state);
+  return entry.coverage === null ? "coverage not known" : `${entry.coverage.toFixed(1)} % covered`;
+}

@@ -10,7 +10,7 @@ import { ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { utc } from "../../kit/parts/time";
 import { score, shortCommit } from "../data/names";
 import { functionAt } from "../data/places";
-import { isMeasured } from "../data/risky";
+import { isMeasured, scoreText } from "../data/risky";
 import type { FunctionHistory, Point, Shown } from "./types";
 
 const WORDS = { added: "added", code: "code changed", moved: "moved or renamed", coverage: "other coverage" } as const;
@@ -88,7 +88,7 @@ function Values({ id, threshold, history }: { id: string; threshold: number; his
   );
 }
 
-const textOf = (point: Point | undefined): string => (!point ? "–" : isMeasured(point) ? score(point.crap) : "not measured");
+const textOf = (point: Point | undefined): string => (point ? scoreText(point) : "–");
 
 function LastChange({ change }: { change: FunctionHistory["last_change"] }) {
   const what = change.added ? "It was added" : "Its code was last changed";

@@ -11,7 +11,7 @@ import { analyse } from "../data/actions";
 import type { Whole } from "../analysis/types";
 import { count, plural, score, shortCommit, stageOf } from "../data/names";
 import { analysisAt, functionAt, historyAt, taskAt } from "../data/places";
-import { figuresOf, riskyOf } from "../data/risky";
+import { coveredText, figuresOf, riskyOf, scoreText } from "../data/risky";
 import { refresh, tasks } from "../data/tasks";
 import type { Analysis, Project, Repo, Task } from "../data/types";
 import { Settings } from "./settings";
@@ -140,7 +140,7 @@ function Worst({ analysis }: { analysis: Analysis }) {
         <li key={`${entry.file} ${entry.line}`}>
           <Link to={functionAt(analysis.id, entry.key)}>{entry.function}</Link>{" "}
           <span class="muted">
-            CRAP {score(entry.crap)}, complexity {entry.cyclomatic}, {entry.coverage === null ? "coverage not known" : `${entry.coverage.toFixed(1)} % covered`}
+            CRAP {scoreText(entry)}, complexity {entry.cyclomatic}, {coveredText(entry)}
           </span>
         </li>
       ))}

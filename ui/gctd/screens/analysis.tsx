@@ -286,26 +286,32 @@ function Panel({ title, note, id, noPrint = false, children }: PanelProps) {
 
 /** A tile for each place, the largest TILES of them: the others are in the table. */
 function tilesOf(entries: readonly FunctionEntry[], threshold: number, placeOf: (entry: FunctionEntry) => string): Tile[] {
-  const found = new Map<string, { size: number; worst: number; functions: number; risky: number }>();
+  const found = new Map<string, { size: number; worst: number; functions: number; risky: number; unmeasured: number }>();
   for (const entry of entries) {
     const key = placeOf(entry);
-    const tile = found.get(key) ?? { size: 0, worst: 0, functions: 0, risky: 0 };
+    const tile = found.get(key) ?? { size: 0, worst: 0, functions: 0, risky: 0, unmeasured: 0 };
     tile.size += entry.cyclomatic;
-    tile.worst = Math.max(tile.worst, entry.crap);
-    tile.functions += 1;
-    tile.risky += isRisky(entry, threshold) ? 1 : 0;
+    if (isMeasured(entry)) {
+      tile.worst = Math.max(tile.worst, entry.crap);
+      tile.functions += 1;
+      tile.risky += isRisky(entry, threshold) ? 1 : 0;
+    } else tile.unmeasured += 1;
     found.set(key, tile);
   }
   return [...found]
     .sort(([, a], [, b]) => b.size - a.size)
     .slice(0, TILES)
-    .map(([key, { size, worst, functions, risky }]) => ({
+    .map(([key, { size, worst, functions, risky, unmeasured }]) => ({
       key,
       name: directoryName(key),
       label: directoryName(key).split("/").slice(-2).join("/"),
       size,
       functions,
       risky,
-      about: [`highest CRAP ${score(worst)}`, `complexity ${count(size)}`],
+      about: [
+        ...(functions ? [`highest CRAP ${score(worst)}`] : []),
+        `complexity ${count(size)}`,
+        ...(unmeasured ? [`${count(unmeasured)} not measured`] : []),
+      ],
     }));
 }

@@ -13,9 +13,9 @@ import { AdvicePanel } from "../function/advice";
 import { HistoryPanel } from "../function/history";
 import { SourcePanel } from "../function/source";
 import type { Shown } from "../function/types";
-import { projectName, repoName, score, shortCommit } from "../data/names";
+import { projectName, repoName, shortCommit } from "../data/names";
 import { analysisAt, functionAt, repoAt } from "../data/places";
-import { isMeasured, isRisky, stateText } from "../data/risky";
+import { isMeasured, isRisky, scoreText, stateText } from "../data/risky";
 import type { ScreenProps } from "../screen";
 import "../function/function.css";
 
@@ -57,7 +57,7 @@ function Page({ shown, isLatest }: { shown: Shown; isLatest: boolean }) {
   const commit = shortCommit(shown.commit_sha);
   const task = isLatest ? "" : shown.task_id;
   const analysis = shown.project === "." ? (isLatest ? "latest analysis" : `analysis of ${commit}`) : shown.project;
-  useTitle(`${shown.function} ${isMeasured(shown) ? score(shown.crap) : "not measured"}, ${name} ${commit}`, 1);
+  useTitle(`${shown.function} ${scoreText(shown)}, ${name} ${commit}`, 1);
   return (
     <div class="page function">
       <Crumbs
@@ -126,7 +126,7 @@ function Figures({ shown }: { shown: Shown }) {
       <dl class="function-figures">
         <div>
           <dt>CRAP value</dt>
-          <dd class={risky ? "bad" : ""}>{isMeasured(shown) ? score(shown.crap) : "not measured"}</dd>
+          <dd class={risky ? "bad" : ""}>{scoreText(shown)}</dd>
         </div>
         <div>
           <dt>Complexity</dt>

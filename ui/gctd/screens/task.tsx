@@ -14,7 +14,7 @@ import { analyse, cancel, canCancel, canRetry, retry, seen } from "../data/actio
 import { plural, projectName, score, shortCommit, stageOf } from "../data/names";
 import { functionAt, repoAt, resultOf, taskAt } from "../data/places";
 import { useRepos } from "../data/repos";
-import { figuresOf, riskyOf } from "../data/risky";
+import { coveredText, figuresOf, riskyOf, scoreText } from "../data/risky";
 import { tasks } from "../data/tasks";
 import type { Analysis, Attempt, Task } from "../data/types";
 
@@ -290,9 +290,9 @@ function Result({ task }: { task: Task }) {
           <tbody>
             {(value.entries ?? []).map((entry) => (
               <tr key={`${entry.file} ${entry.line}`}>
-                <td class="right">{score(entry.crap)}</td>
+                <td class="right">{scoreText(entry)}</td>
                 <td class="right">{entry.cyclomatic}</td>
-                <td class="right">{entry.coverage === null ? "not known" : `${entry.coverage.toFixed(1)} %`}</td>
+                <td class="right">{coveredText(entry)}</td>
                 <td>
                   <Link to={functionAt(value.id, entry.key, task.id)} title={`${entry.file}:${entry.line}`}>
                     <code>{entry.function}</code>
