@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -135,6 +136,41 @@ async def test_another_ref_is_analysed_once_and_the_setting_stays(measured: Meas
         "/api/repos/analyze", "POST", json={"repo_url": measured.single.url, "once": True}
     )
     assert (status, "needs a ref" in answer["detail"]) == (400, True)
+
+
+SKIPPED: dict[str, Any] = {
+    "repo_url": "https://example.com/owner/shop",
+    "project": "broken",
+    "ref": "main",
+    "recorded_sha": None,
+    "remote_sha": None,
+    "moved": False,
+    "scheduled": False,
+    "task_id": None,
+    "note": "cannot be analysed: go.mod has no module",
+    "error": None,
+}
+CHECKED = SKIPPED | {"project": ".", "remote_sha": "a" * 40, "recorded_sha": "b" * 40, "moved": True, "note": "task-1 is queued"}
+
+
+async def test_a_check_names_the_projects_that_it_skipped(measured: Measured, reader: Visitor) -> None:
+    found: list[Any] = [SKIPPED | {"project": "."}]
+    await reader.context.route("**/api/repos/check-updates", lambda route: route.fulfill(json=found))
+    page = await reader.open(await measured.repository())
+    project = page.locator('[data-project="."]')
+    await page.get_by_role("button", name="Check for updates").click()
+    await expect(project).to_contain_text("Not checked: cannot be analysed: go.mod has no module")
+    await expect(project.get_by_text("not moved")).to_have_count(0)
+    found[:] = [CHECKED]
+    await page.get_by_role("button", name="Check for updates").click()
+    await expect(project).to_contain_text("the latest analysis is of bbbbbbbbbbbb; task-1 is queued")
+    gone = CHECKED | {"project": "gone", "remote_sha": None, "moved": False, "note": None, "error": "no such ref"}
+    found[:] = [CHECKED, SKIPPED, gone, SKIPPED | {"project": None, "note": "skipped: it is still registering"}]
+    await page.goto(f"{measured.system.url}/repos")
+    await page.get_by_role("button", name="Analyse what moved").click()
+    counts = "1 project checked: 1 moved, 0 queued. 1 could not be looked up."
+    shop = "example.com/owner/shop"
+    await expect(page.get_by_text(f"{counts} 2 skipped: {shop} · broken, {shop}.")).to_be_visible()
 
 
 async def test_an_analysis_is_rescored(measured: Measured, reader: Visitor) -> None:

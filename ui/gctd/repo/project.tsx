@@ -16,12 +16,15 @@ import { refresh, tasks } from "../data/tasks";
 import type { Analysis, Project, Repo, Task } from "../data/types";
 import { Settings } from "./settings";
 
+/** The finding of a check for updates about a project. `remote_sha` is null if its ref was not looked up. */
 export interface Update {
+  repo_url: string;
   project: string | null;
   ref: string | null;
   recorded_sha: string | null;
   remote_sha: string | null;
   moved: boolean;
+  scheduled: boolean;
   note: string | null;
   error: string | null;
 }
@@ -150,10 +153,12 @@ function Worst({ analysis }: { analysis: Analysis }) {
 
 function Moved({ update }: { update: Update }) {
   if (update.error) return <p class="bad">{update.error}</p>;
+  if (update.remote_sha === null) return <p class="muted">Not checked: {update.note}</p>;
   return (
     <p>
-      {update.moved ? <Pill state="queued" word="moved" /> : <Pill state="ready" word="not moved" />} <code>{update.ref}</code> leads to <code>{shortCommit(update.remote_sha ?? "")}</code>
+      {update.moved ? <Pill state="queued" word="moved" /> : <Pill state="ready" word="not moved" />} <code>{update.ref}</code> leads to <code>{shortCommit(update.remote_sha)}</code>
       {update.moved && <span class="muted">; the latest analysis is of {update.recorded_sha ? <code>{shortCommit(update.recorded_sha)}</code> : "no commit yet"}</span>}
+      {update.note && <span class="muted">; {update.note}</span>}
     </p>
   );
 }

@@ -9,8 +9,9 @@ import { Link, useQuery } from "../../kit/page/router";
 import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
 import { Ago } from "../../kit/parts/time";
-import { count, repoName, score, shortCommit } from "../data/names";
+import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
 import { repoAt, scoreAt } from "../data/places";
+import type { Update } from "../repo/project";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
 import { figuresOf, riskyOf } from "../data/risky";
@@ -174,13 +175,22 @@ export default function Repositories() {
   );
 }
 
-interface Update {
-  moved: boolean;
-  scheduled: boolean;
-  error: string | null;
-}
-
 const LONG = 160_000;
+/** Skipped projects that a message names. */
+const NAMED = 5;
+
+/** The result of a check in words. A project whose ref was not looked up is no checked one. */
+function resultOf(found: readonly Update[]): string {
+  const times = (holds: (update: Update) => boolean) => found.filter(holds).length;
+  const failed = times(({ error }) => error !== null);
+  const skipped = found.filter(({ error, remote_sha: commit }) => error === null && commit === null);
+  const names = skipped.slice(0, NAMED).map(({ repo_url: url, project }) => projectName(url, project ?? "."));
+  return [
+    `${plural(found.length - failed - skipped.length, "project")} checked: ${count(times(({ moved }) => moved))} moved, ${count(times(({ scheduled }) => scheduled))} queued.`,
+    ...(failed ? [`${count(failed)} could not be looked up.`] : []),
+    ...(skipped.length ? [`${count(skipped.length)} skipped: ${names.join(", ")}${skipped.length > NAMED ? ", …" : ""}.`] : []),
+  ].join(" ");
+}
 
 /** Looks up the present commits of all refs, and has moved ones analysed. */
 function CheckAll() {
@@ -194,11 +204,7 @@ function CheckAll() {
         found = [...found, ...answer.body];
         next = answer.next;
       }
-      const failed = found.filter(({ error }) => error).length;
-      say(
-        `${count(found.length)} projects checked: ${count(found.filter(({ moved }) => moved).length)} moved, ${count(found.filter(({ scheduled }) => scheduled).length)} queued` +
-          (failed ? `, ${count(failed)} could not be looked up.` : "."),
-      );
+      say(resultOf(found));
     } catch (error) {
       complain(textOf(error));
     } finally {
