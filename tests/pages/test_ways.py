@@ -139,6 +139,23 @@ async def test_a_page_that_cannot_be_read_says_so_and_opens_by_itself(measured: 
     reader.complaints.clear()
 
 
+async def test_a_draft_of_settings_takes_back_no_change_of_another_user(measured: Measured, reader: Visitor) -> None:
+    url = measured.project.url
+    page = await reader.open(await measured.repository())
+    await page.get_by_label("Time limit of an attempt").fill("9m")
+    await page.get_by_role("navigation", name="Pages").get_by_role("link", name="Analyses").click()
+    await expect(page.get_by_role("heading", name="Analyses")).to_be_visible()
+    await measured.system.post("/api/repo-config", {"url": url, "git_timeout": "4m", "ref": "main"})
+    await page.go_back()
+    await expect(page.get_by_label("Time limit of an attempt")).to_have_value("9m")
+    await expect(page.get_by_label("Time limit of a git command")).to_have_value("4m")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_text("Saved. Tasks that are queued")).to_be_visible()
+    stored = (await measured.system.get(f"/api/repo-config?url={url}"))["stored"]
+    assert (stored["timeout"], stored["git_timeout"], stored["ref"]) == ("9m", "4m", "main")
+    await measured.system.post("/api/repo-config", {"url": url, "timeout": None, "git_timeout": None, "ref": None})
+
+
 async def test_escape_in_a_field_keeps_what_was_typed(measured: Measured, reader: Visitor) -> None:
     page = await reader.open(await measured.repository())
     field = page.get_by_label("Time limit of an attempt")

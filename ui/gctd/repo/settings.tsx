@@ -53,7 +53,10 @@ function parsed(name: string, text: string): Value {
   return name === "crap_args" ? trimmed.split(/\s+/) : trimmed;
 }
 
-/** Texts that are not saved, by the address of the settings. */
+/** The stored settings as texts. */
+const textsOf = ({ stored }: Config): Record<string, string> => Object.fromEntries(FIELDS.map(({ name }) => [name, shown(stored[name])]));
+
+/** Texts that are not saved, by the address of the settings: only of fields that differ from their stored value. */
 const drafts = new Map<string, Record<string, string>>();
 
 const ORIGINS = { project: "set here", root: "from the repository", default: "default" } as const;
@@ -63,28 +66,27 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
   const address = `/api/repo-config?${query}`;
   const { value, error, reload } = useLoad((signal) => read<Config>(address, signal), [address]);
   const [config, setConfig] = useState<Config | null>(null);
-  const [texts, setTexts] = useState<Record<string, string>>({});
+  const [draft, setDraft] = useState<Record<string, string>>({});
   const [problems, setProblems] = useState<Record<string, string>>({});
   const [busy, setBusy] = useState(false);
-  const type = (next: Record<string, string>) => {
+  const keep = (next: Record<string, string>) => {
     drafts.set(address, next);
-    setTexts(next);
+    setDraft(next);
   };
-  const take = (next: Config) => {
-    drafts.delete(address);
+  const take = (next: Config, kept: Record<string, string> = {}) => {
+    keep(kept);
     setConfig(next);
-    setTexts(Object.fromEntries(FIELDS.map(({ name }) => [name, shown(next.stored[name])])));
     setProblems({});
   };
   useEffect(() => {
-    if (!value) return;
-    const draft = drafts.get(address);
-    take(value);
-    if (draft) type(draft);
+    if (value) take(value, drafts.get(address));
   }, [value]);
   if (error) return <ErrorPanel error={error} retry={reload} />;
   if (!config) return <Skeleton />;
-  const changed = FIELDS.filter(({ name }) => (texts[name] ?? "").trim() !== shown(config.stored[name]));
+  const stored = textsOf(config);
+  const texts: Record<string, string> = { ...stored, ...draft };
+  const type = (name: string, text: string) => keep(Object.fromEntries(Object.entries({ ...draft, [name]: text }).filter(([each, now]) => now !== stored[each])));
+  const changed = FIELDS.filter(({ name }) => (texts[name] ?? "").trim() !== stored[name]);
   const save = async (event: SubmitEvent) => {
     event.preventDefault();
     setBusy(true);
@@ -112,7 +114,7 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
           <div key={name} class="setting">
             <label for={field}>{title}</label>
             {choices ? (
-              <select id={field} aria-describedby={note} value={texts[name] ?? ""} onChange={(event) => type({ ...texts, [name]: event.currentTarget.value })}>
+              <select id={field} aria-describedby={note} value={texts[name] ?? ""} onChange={(event) => type(name, event.currentTarget.value)}>
                 <option value="">not set</option>
                 {choices.map(([value, words]) => (
                   <option key={words} value={String(value)}>
@@ -131,7 +133,7 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
                 value={texts[name] ?? ""}
                 aria-invalid={problems[name] ? "true" : "false"}
                 aria-describedby={note}
-                onInput={(event) => type({ ...texts, [name]: event.currentTarget.value })}
+                onInput={(event) => type(name, event.currentTarget.value)}
               />
             )}
             <p id={note} class={problems[name] ? "bad" : "muted"}>
