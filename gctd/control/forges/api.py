@@ -6,6 +6,8 @@ the forge nor a payload can lead a request to another host.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -19,8 +21,6 @@ from yarl import URL
 from gctd.control.forges.configured import Forge
 from gctd.domain.delivery.state import Delivery
 
-CONTEXT = "gctd"
-"""The name of the commit status."""
 SECONDS = 20.0
 LARGEST = 4 * 1024 * 1024
 """Bytes of an answer."""
@@ -39,9 +39,31 @@ class ForgeFailed(Exception):
         self.pause = pause
 
 
-def marker(repo_id: str) -> str:
-    """Return the first line of the tracker's comment, by which it is found again."""
-    return f"<!-- gctd {repo_id} -->"
+_MARKER = re.compile(r"<!-- gctd (?P<repo>[0-9a-f]+)(?: (?P<received>[0-9]{1,20}))? -->")
+
+
+def marker(delivery: Delivery) -> str:
+    """Return the first line of the tracker's comment: it identifies the comment, and dates the delivery behind the text."""
+    return f"<!-- gctd {delivery.repo_id} {_received(delivery)} -->"
+
+
+def _received(delivery: Delivery) -> int:
+    """Microseconds since 1970. Positions in the log would not do: a comment can be older than the log."""
+    return round(delivery.received_at.timestamp() * 1_000_000)
+
+
+def _written(comment: Mapping[str, Any], repo_id: str) -> int | None:
+    """Return the time of the delivery behind a comment, 0 if the comment does not have it; None for a comment by others."""
+    found = _MARKER.match(str(comment.get("body", "")))
+    return int(found["received"] or 0) if found is not None and found["repo"] == repo_id else None
+
+
+def status_name(delivery: Delivery) -> str:
+    """Return the name of the commit status.
+
+    A commit can have a pull request and a push. Their bases differ, and so may the verdicts.
+    """
+    return "gctd/push" if delivery.number is None else "gctd"
 
 
 @attrs.frozen
@@ -55,31 +77,30 @@ class ForgeApi:
         github = self.forge.kind == "github"
         repo = self._repository(delivery)
         state = delivery.state if github else _GITLAB_STATES[delivery.state]
+        member, name = "context" if github else "name", status_name(delivery)
+        commit = f"commits/{delivery.commit_sha}/statuses"
+        known = f"{commit}?per_page={PAGE}" if github else f"repository/{commit}?name={quote(name, safe='')}&per_page={PAGE}"
         async with self._session() as session:
-            known = f"{repo}/commits/{delivery.commit_sha}/statuses?per_page={PAGE}"
-            known = (
-                known if github else f"{repo}/repository/commits/{delivery.commit_sha}/statuses?name={CONTEXT}&per_page={PAGE}"
-            )
-            name = "context" if github else "name"
-            newest = next((one for one in await self._list(session, known) if one.get(name) == CONTEXT), {})
+            newest = next((one for one in await self._list(session, f"{repo}/{known}") if one.get(member) == name), {})
             if (newest.get("state" if github else "status"), newest.get("description")) == (state, delivery.description):
                 return
-            body = {"state": state, name: CONTEXT, "description": delivery.description}
+            body = {"state": state, member: name, "description": delivery.description}
             if target:
                 body["target_url"] = target
             await self._ask(session, "POST", f"{repo}/statuses/{delivery.commit_sha}", body)
 
     async def put_comment(self, delivery: Delivery, text: str) -> None:
-        """Write the comment of the tracker on the pull request, or replace its text."""
+        """Write the comment of the tracker on the pull request, or replace its text unless a later delivery wrote it."""
         github = self.forge.kind == "github"
         repo = self._repository(delivery)
         thread = f"{repo}/issues/{delivery.number}/comments" if github else f"{repo}/merge_requests/{delivery.number}/notes"
         async with self._session() as session:
             for page in range(1, PAGES + 1):
                 found = await self._list(session, f"{thread}?per_page={PAGE}&page={page}")
-                own = next((one for one in found if str(one.get("body", "")).startswith(marker(delivery.repo_id))), None)
-                if own is not None:
-                    if own["body"] != text:
+                ours = [(one, at) for one in found if (at := _written(one, delivery.repo_id)) is not None]
+                if ours:
+                    own, received = ours[0]
+                    if own["body"] != text and received <= _received(delivery):
                         place = f"{repo}/issues/comments/{int(own['id'])}" if github else f"{thread}/{int(own['id'])}"
                         await self._ask(session, "PATCH" if github else "PUT", place, {"body": text})
                     return

@@ -53,7 +53,7 @@ class ReportContents:
 
     async def comment(self, state: Delivery) -> str:
         """The text of the comment; the same for the same state."""
-        parts = [marker(state.repo_id)]
+        parts = [marker(state)]
         if state.state == "error":
             parts.append(f"### gctd: {state.description}")
         for task_id in state.tasks:

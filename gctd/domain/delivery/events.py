@@ -72,7 +72,7 @@ class ReportAttempted:
 @REGISTRY.event("ReportDelivered")
 @attrs.frozen(kw_only=True)
 class ReportDelivered:
-    """The forge has this part of the report."""
+    """The forge has this part of the report, or the comment of a later delivery in its place."""
 
     part: Part
     at: datetime

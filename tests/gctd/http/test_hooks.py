@@ -24,6 +24,7 @@ from tests.support.tracker.forge_double import (
     github_pull,
     github_push,
     gitlab_merge,
+    gitlab_push,
     signed,
     with_token,
 )
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OLD = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 12.0})
 RISKY = attrs.evolve(OLD, commit_sha="b" * 40, functions={**OLD.functions, "a.go:Added": 90.0})
+RISKY_LATER = attrs.evolve(RISKY, commit_sha="d" * 40)
 CLEAN = attrs.evolve(OLD, commit_sha="c" * 40)
 WAITING = [attrs.evolve(OLD, commit_sha=f"{number:040x}") for number in range(1, 2 * CONCURRENT)]
 UNANSWERED = [attrs.evolve(OLD, commit_sha=f"{number:040x}") for number in range(1000, 1000 + CONCURRENT)]
@@ -59,6 +61,14 @@ class Forges:
         id_: str = answer["id"]
         return id_
 
+    async def pull(self, path: str, number: int, made: MadeUp, delivery: str) -> str:
+        """Deliver a pull request of GitHub to the branch with `OLD`; the id of the delivery in the log."""
+        body = github_pull(path, number, made.commit_sha, OLD.commit_sha)
+        status, answer = await self.deliver("github", body, signed(body, event="pull_request", delivery=delivery))
+        assert (status, answer["note"]) == (202, ""), answer
+        id_: str = answer["id"]
+        return id_
+
     async def ended(self, id_: str) -> list[Any]:
         """Wait until a delivery has ended; its events."""
         return await self.until(id_, "DeliveryEnded")
@@ -78,7 +88,7 @@ class Forges:
 async def forges(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Forges]:
     directory = tmp_path_factory.mktemp("hooks")
     analyses = directory / "analyses"
-    for made in (OLD, RISKY, CLEAN, *WAITING, *UNANSWERED):
+    for made in (OLD, RISKY, RISKY_LATER, CLEAN, *WAITING, *UNANSWERED):
         made.write(analyses, made.commit_sha)
     async with forge_double() as double:
         file = write_forges(directory, double.url)
@@ -104,7 +114,7 @@ async def test_a_push_ends_in_one_status(forges: Forges) -> None:
     events = await forges.ended(id_)
     assert (events[-1].reported, events[-1].reason) == (True, "")
     (status,) = forges.double.statuses[RISKY.commit_sha]
-    assert (status["state"], status["context"], status["description"]) == ("failure", "gctd", "gate failed: max_new")
+    assert (status["state"], status["context"], status["description"]) == ("failure", "gctd/push", "gate failed: max_new")
     assert re.match(r"https://gctd\.test/analyses/[0-9a-f]{32}/compare/task-\d+\.\.\.task-\d+", status["target_url"]), status
     await forges.ended(await forges.push("owner/push", CLEAN, "d-2", before=RISKY.commit_sha))
     assert [one["state"] for one in forges.double.statuses[CLEAN.commit_sha]] == ["success"]
@@ -130,14 +140,49 @@ async def test_a_pull_request_has_one_comment_that_is_updated(forges: Forges) ->
     assert not [one for one in await forges.system.get("/api/repos") if one["repo_info"]["url"].endswith("owner/pull")]
 
 
-async def test_a_merge_request_of_gitlab_ends_in_a_status_and_a_comment(forges: Forges) -> None:
+async def test_a_push_and_a_pull_request_of_one_commit_have_a_status_each(forges: Forges) -> None:
+    """The pull request adds a risky function, its last push does not: no verdict is in the place of the other one."""
+    await forges.system.register("https://github.test/owner/each")
+    forges.double.statuses.clear()
+    await forges.ended(await forges.pull("owner/each", 5, RISKY_LATER, "e-1"))
+    await forges.ended(await forges.push("owner/each", RISKY_LATER, "e-2", before=RISKY.commit_sha))
+    statuses = forges.double.statuses[RISKY_LATER.commit_sha]
+    assert [(one["context"], one["state"]) for one in statuses] == [("gctd", "failure"), ("gctd/push", "success")]
+
+
+async def test_a_late_comment_does_not_replace_the_comment_of_a_later_delivery(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/late")
+    await forges.ended(await forges.push("owner/late", CLEAN, "l-0"))
+
+    async def refuse_the_comment(when: str, kind: str, key: str) -> None:
+        if (when, kind, key) == ("after", "status", RISKY.commit_sha):
+            forges.double.faults.append((429, {"Retry-After": "6"}))
+
+    forges.double.pause = refuse_the_comment
+    try:
+        first = await forges.pull("owner/late", 6, RISKY, "l-1")
+        await forges.until(first, "ReportAttemptFailed")
+        await forges.ended(await forges.pull("owner/late", 6, CLEAN, "l-2"))
+        assert (await forges.ended(first))[-1].reported
+    finally:
+        forges.double.pause = None
+    (comment,) = forges.double.comments[6]
+    assert CLEAN.commit_sha[:12] in comment["body"], comment
+
+
+async def test_a_merge_request_of_gitlab_ends_in_a_status_and_a_comment_and_a_push_in_a_status(forges: Forges) -> None:
     await forges.system.register("https://gitlab.test/group/sub/name")
     forges.double.statuses.clear()
     body = gitlab_merge("group/sub/name", 3, RISKY.commit_sha, OLD.commit_sha)
     status, answer = await forges.deliver("gitlab", body, with_token(event="Merge Request Hook", delivery="m-1"))
     assert status == 202, answer
     assert (await forges.ended(answer["id"]))[-1].reported
-    assert [one["state"] for one in forges.double.statuses[RISKY.commit_sha]] == ["failed"]
+    body = gitlab_push("group/sub/name", OLD.commit_sha, RISKY.commit_sha)
+    status, answer = await forges.deliver("gitlab", body, with_token(event="Push Hook", delivery="m-0"))
+    assert status == 202, answer
+    assert (await forges.ended(answer["id"]))[-1].reported
+    statuses = forges.double.statuses[RISKY.commit_sha]
+    assert [(one["name"], one["state"]) for one in statuses] == [("gctd", "failed"), ("gctd/push", "failed")]
     assert len(forges.double.comments[3]) == 1
 
 

@@ -75,12 +75,14 @@ class ForgeDouble:
         known = self.statuses.setdefault(request.match_info["sha"], [])
         gitlab = "project" in request.match_info
         if request.method == "GET":
-            return web.json_response(known[::-1])
+            name = request.query.get("name")
+            return web.json_response([one for one in known[::-1] if name is None or one["name"] == name])
 
         def make(body: Any) -> Any:
             if len(body["description"]) > 140 or body["state"] not in {"success", "failure", "error", "failed"}:
                 return web.json_response({"message": "Validation Failed"}, status=422)
-            if gitlab and known and known[-1]["status"] == body["state"]:
+            same = [one for one in known if one.get("name") == body.get("name")]
+            if gitlab and same and same[-1]["status"] == body["state"]:
                 return web.json_response({"message": "Cannot transition status"}, status=400)
             known.append({**body, "status": body["state"]})
             return known[-1]
@@ -172,3 +174,9 @@ def gitlab_merge(path: str, number: int, commit: str, base: str) -> bytes:
         "last_commit": {"id": commit},
     }
     return json.dumps({"project": {"path_with_namespace": path}, "object_attributes": merge}).encode()
+
+
+def gitlab_push(path: str, before: str, after: str) -> bytes:
+    """A push to main."""
+    project = {"path_with_namespace": path, "default_branch": "main"}
+    return json.dumps({"ref": "refs/heads/main", "before": before, "after": after, "project": project}).encode()
