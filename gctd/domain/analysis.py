@@ -48,10 +48,15 @@ class CommitFacts:
 
 @attrs.frozen(kw_only=True)
 class PackageProblem:
-    """A package without coverage, and why: no tests, build failed, panicked, timed out, failed."""
+    """A package without coverage, and why: no tests, build failed, panicked, timed out, failed, or not in an uploaded profile."""
 
     path: str
     reason: str
+
+    @property
+    def tested(self) -> bool:
+        """Whether the package has tests: then its coverage is unknown, or known in part. Without tests it is 0 %."""
+        return self.reason != "no tests"
 
 
 @attrs.frozen(kw_only=True)

@@ -25,7 +25,7 @@ from gctd.domain.task import TASK
 from gctd.domain.task.state import Task
 from gctd.domain.verdict import VERDICT, AskVerdict, Finding, GiveVerdict, Result, Rules, VerdictAsked, verdict_id
 from gctd.engines.changes.gate import GateFacts, GateVerdict, judge
-from gctd.exports.coverage import Coverages
+from gctd.exports.coverage import Coverages, StatementCoverage
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView, VerdictView
 from projections.errors import ProjectionError
@@ -177,9 +177,7 @@ class Judging:
         return attrs.evolve(await self._judged(after, baseline, kept.rules), id=kept.id)
 
     async def _judged(self, after: AnalysisView, baseline: Baseline, rules: Rules) -> AnalysisJudgement:
-        coverage = None
-        if rules.min_coverage is not None and after.profile_digest is not None:
-            coverage = await self._coverages.of(after.profile_digest)
+        coverage = None if rules.min_coverage is None else await self._coverages.of(after)
         found, partial = await compared(
             self._blobs,
             after,
@@ -250,8 +248,8 @@ class Judging:
         return state
 
 
-def facts_of(pair: AnalysisPair, rules: Rules, coverage: float | None) -> GateFacts:
-    """Collect the facts of two analyses that the gate judges."""
+def facts_of(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | None) -> GateFacts:
+    """Collect the facts of two analyses that the gate judges. `coverage` may be None if no rule needs it."""
     after = pair.after
     summary = after.known or after.summary
     own = rules.threshold == threshold_of(after.flags)
@@ -260,10 +258,12 @@ def facts_of(pair: AnalysisPair, rules: Rules, coverage: float | None) -> GateFa
         # A shortened report does not have all functions; their number at the project's own threshold is known all the same.
         exceeded=summary.exceeded if own else sum(entry.risky(rules.threshold) for entry in pair.report.entries),
         average=summary.average,
-        coverage=coverage,
+        coverage=None if coverage is None else coverage.percent,
         uncovered=len(after.uncovered),
         changes=pair.changes,
-        lower_bound=any(package.reason != "no tests" for package in after.uncovered),
+        lower_bound=any(package.tested for package in after.uncovered),
+        incomplete=coverage is not None and not coverage.complete,
+        measured=after.known is None or after.known.total_funcs > 0 or after.summary.total_funcs == 0,
     )
 
 

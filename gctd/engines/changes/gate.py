@@ -35,7 +35,8 @@ class GateFacts:
     """Facts that the gate judges.
 
     `exceeded` is the number of functions over the limits' threshold. `coverage` is None if unknown. `lower_bound`: the coverage
-    may be higher, since tests of some packages did not come to their end. `changes` is None without a base.
+    may be higher, since tests of some packages did not come to their end. `incomplete`: it may be lower or higher, since packages
+    with tests are not part of it. `measured`: the coverage of at least one function is known. `changes` is None without a base.
     """
 
     entries: Sequence[FunctionEntry]
@@ -45,6 +46,8 @@ class GateFacts:
     uncovered: int
     changes: Comparison | None
     lower_bound: bool = False
+    incomplete: bool = False
+    measured: bool = True
 
 
 @attrs.frozen(kw_only=True)
@@ -97,17 +100,16 @@ def judge(limits: Rules, facts: GateFacts) -> GateVerdict:
 def _checks(limits: Rules, facts: GateFacts) -> Iterable[Check]:
     highest = max((entry.crap for entry in facts.entries if entry.state.known), default=0.0)
     at_most = (
-        (CheckName.MAX_CRAP, limits.max_crap, highest),
-        (CheckName.MAX_EXCEEDED, limits.max_exceeded, facts.exceeded),
-        (CheckName.MAX_AVERAGE, limits.max_average, facts.average),
+        (CheckName.MAX_CRAP, limits.max_crap, highest if facts.measured else None),
+        (CheckName.MAX_EXCEEDED, limits.max_exceeded, facts.exceeded if facts.measured else None),
+        (CheckName.MAX_AVERAGE, limits.max_average, facts.average if facts.measured else None),
         (CheckName.MAX_UNCOVERED, limits.max_uncovered, facts.uncovered),
     )
     for name, limit, value in at_most:
         if limit is not None:
-            yield Check(name=name, passed=value <= limit, limit=limit, value=value)
+            yield Check(name=name, passed=None if value is None else value <= limit, limit=limit, value=value)
     if limits.min_coverage is not None:
-        enough = facts.coverage is not None and facts.coverage >= limits.min_coverage
-        passed = True if enough else None if facts.coverage is None or facts.lower_bound else False
+        passed = _enough(facts, limits.min_coverage)
         yield Check(name=CheckName.MIN_COVERAGE, passed=passed, limit=limits.min_coverage, value=facts.coverage)
     for name, limit, found in (
         (CheckName.MAX_NEW, limits.max_new, _new(limits, facts.changes)),
@@ -117,6 +119,12 @@ def _checks(limits: Rules, facts: GateFacts) -> Iterable[Check]:
         if limit is not None:
             count = None if found is None else len(found)
             yield Check(name=name, passed=None if count is None else count <= limit, limit=limit, value=count)
+
+
+def _enough(facts: GateFacts, least: float) -> bool | None:
+    if facts.coverage is None or facts.incomplete:
+        return None
+    return True if facts.coverage >= least else None if facts.lower_bound else False
 
 
 _Pair = tuple[FunctionEntry | None, FunctionEntry]

@@ -47,16 +47,16 @@ async def project_badge(request: BadgeOf, call: Call[Services]) -> web.Response:
 
 async def _figures(analysis: AnalysisView, metric: Metric, call: Call[Services]) -> BadgeFigures:
     coverage = None
-    if metric is Metric.COVERAGE and analysis.profile_digest is not None:
+    if metric is Metric.COVERAGE:
         try:
-            coverage = await call.services.coverages.of(analysis.profile_digest)
+            coverage = (await call.services.coverages.of(analysis)).percent
         except BlobMissing:  # a picture has no place for a reason
             coverage = None
     return BadgeFigures(
         summary=analysis.known or analysis.summary,
         threshold=threshold_of(analysis.flags),
         coverage=coverage,
-        partial=any(package.reason != "no tests" for package in analysis.uncovered),
+        partial=any(package.tested for package in analysis.uncovered),
         unmeasured=analysis.summary.total_funcs - analysis.known.total_funcs if analysis.known else 0,
     )
 

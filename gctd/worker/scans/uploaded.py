@@ -15,13 +15,17 @@ from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import PackageProblem
 from gctd.domain.repo.project import Project
 from gctd.domain.upload import UploadedProfile
-from gctd.engines.golang.constraints import Platform
+from gctd.engines.engine import EngineLimits
+from gctd.engines.golang.constraints import Platform, constraint_in, not_built
 from gctd.engines.golang.profile import CoverProfile, parse_profile
 from gctd.engines.measurement import PackageFacts, Scope, TestFacts
+from gctd.engines.selection import Unreadable, read_source
 from gctd.scan.go.discovery import SKIPPED
 from gctd.worker.scans.measuring import MeasuredRun
 from gctd.worker.work import WorkFailed
 
+_PACKAGE = re.compile(rb"^package\s", re.MULTILINE)
+_FUNCTION = re.compile(rb"^func\s", re.MULTILINE)
 _MINOR = re.compile(r"go1\.([0-9]+)")
 _MOST_BYTES = 1 << 30
 _MOST_BLOCKS = 4_000_000
@@ -50,12 +54,14 @@ async def measured_by(
     profile, parsed = await asyncio.to_thread(_merged, bodies)
     tested = await asyncio.to_thread(lambda: dict(_packages(root, nested)))
     facts = _facts(uploads, parsed, project, tested)
+    left_out = await asyncio.to_thread(lambda: list(_left_out(facts, project, root, tested)))
+    problems = [PackageProblem(path=one.path, reason=one.outcome) for one in facts.packages if one.outcome != "ok"]
     first = uploads[0]
     return MeasuredRun(
         profile=profile,
         go_version=first.go_version,
         flags=_flags(uploads),
-        uncovered=tuple(PackageProblem(path=one.path, reason=one.outcome) for one in facts.packages if one.outcome != "ok"),
+        uncovered=tuple(sorted([*problems, *left_out], key=lambda one: one.path)),
         sandbox="",
         tests=facts,
     )
@@ -98,12 +104,12 @@ def _packages(root: Path, nested: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _facts(uploads: Sequence[UploadedProfile], profile: CoverProfile, project: Project, tested: dict[str, bool]) -> TestFacts:
-    """Return the results; a package without a file in the profiles is left out, so that its functions are unknown."""
+    """Return the results. A package with tests and without a file in the profiles is left out: its functions are unknown."""
     failed = sorted(upload.flag for upload in uploads if upload.tests_failed)
     covered = {posixpath.dirname(path) for path in profile.paths()}
     packages = []
     for directory, has_tests in sorted(tested.items()):
-        path = posixpath.normpath(posixpath.join(project.module_path, directory))
+        path = _import_path(project, directory)
         if not has_tests:
             packages.append(PackageFacts(path=path, outcome="no tests", reason="it has no tests"))
         elif path in covered and failed:
@@ -114,6 +120,34 @@ def _facts(uploads: Sequence[UploadedProfile], profile: CoverProfile, project: P
     first, *further = map(_platform, uploads)
     scope: Scope = "module" if any(upload.scope == "module" for upload in uploads) else "own"
     return TestFacts(packages=tuple(packages), platform=first, scope=scope, further=tuple(further), uploaded=True)
+
+
+def _import_path(project: Project, directory: str) -> str:
+    return posixpath.normpath(posixpath.join(project.module_path, directory))
+
+
+def _left_out(facts: TestFacts, project: Project, root: Path, tested: dict[str, bool]) -> Iterator[PackageProblem]:
+    """Yield the packages with tests whose code the profiles do not have, although a platform builds it."""
+    known = {one.path for one in facts.packages}
+    for directory in tested:
+        path = _import_path(project, directory)
+        if path not in known and any(_has_code(file, facts) for file in (root / directory).glob("*.go")):
+            yield PackageProblem(path=path, reason="the uploaded profile does not have it")
+
+
+def _has_code(file: Path, facts: TestFacts) -> bool:
+    """Whether a file has functions outside of tests, and a platform builds it."""
+    if file.name.endswith("_test.go"):
+        return False
+    try:
+        source = read_source(file, EngineLimits().file_bytes)
+    except Unreadable:
+        return False
+    package = _PACKAGE.search(source)
+    constraint = constraint_in(source[: package.start()] if package else b"")
+    platforms = [one for one in (facts.platform, *facts.further) if one is not None]
+    built = not all(not_built(file.name, constraint, one) for one in platforms)
+    return built and _FUNCTION.search(source) is not None
 
 
 def _platform(upload: UploadedProfile) -> Platform:

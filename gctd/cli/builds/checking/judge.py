@@ -18,6 +18,7 @@ from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, compare
 from gctd.engines.changes.gate import GateVerdict, judge
+from gctd.exports.coverage import StatementCoverage
 from gctd.exports.markdown import Comment, says
 from gctd.exports.sarif import sarif
 
@@ -95,7 +96,8 @@ def judged(
     if before is not None:
         changes = compare(before.report.entries, after.report.entries, threshold=rules.threshold)
     pair = AnalysisPair(after.analysis, after.report, None if before is None else before.analysis, changes)
-    verdict = judge(rules, facts_of(pair, rules, after.coverage))
+    coverage = StatementCoverage(percent=after.coverage, complete=after.coverage_complete)
+    verdict = judge(rules, facts_of(pair, rules, coverage))
     result, reason = verdict.result, ""
     if rules.compares and before is None:
         result, reason = Result.UNKNOWN, missing

@@ -48,11 +48,15 @@ SOURCE = "gctd check"
 
 @attrs.frozen(kw_only=True)
 class MeasuredProject:
-    """A measured project: the analysis as the tracker shows it, its report, and the covered statements in per cent."""
+    """A measured project: the analysis as the tracker shows it, its report, and the covered statements in per cent.
+
+    `coverage_complete` is false if packages with tests are not part of the coverage.
+    """
 
     analysis: AnalysisView
     report: Report
     coverage: float | None
+    coverage_complete: bool = True
 
 
 @attrs.frozen(kw_only=True)
@@ -185,10 +189,9 @@ class Measuring:
         report, uncovered = shortened(whole, options), uncovered_of(run, whole, project)
         if profile is not None:
             shutil.rmtree(profile.parent)
-        coverage = None if run.profile is None else await asyncio.to_thread(statements_covered, run.profile)
-        return MeasuredProject(
-            analysis=_analysis(copy, project, run, report, uncovered, options.argv(), source), report=report, coverage=coverage
-        )
+        analysis = _analysis(copy, project, run, report, uncovered, options.argv(), source)
+        coverage = await asyncio.to_thread(statements_covered, run.profile, uncovered)
+        return MeasuredProject(analysis=analysis, report=report, coverage=coverage.percent, coverage_complete=coverage.complete)
 
 
 def _analysis(

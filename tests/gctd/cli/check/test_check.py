@@ -189,6 +189,15 @@ def test_a_profile_is_compared_with_the_report_of_a_test_run_with_the_same_flags
     assert "measured otherwise: flags" in project["reason"]
 
 
+def test_a_share_without_a_tested_package_is_not_known(shop: Shop) -> None:
+    (shop.root / "cart").mkdir()
+    for name in ("shop.go", "shop_test.go"):
+        (shop.root / "cart" / name.replace("shop", "cart")).write_text(SOURCES[name].replace("package shop", "package cart"))
+    [project] = profiled(shop, "--absolute", "--min-coverage", "80", code=8)["projects"]
+    assert (project["result"], project["coverage"], project["coverage_complete"]) == ("unknown", 100.0, False)
+    assert [(check["name"], check["passed"]) for check in project["checks"]] == [("min_coverage", None)]
+
+
 def test_an_answer_that_cannot_be_given_has_the_exit_code_8_or_a_reason(shop: Shop) -> None:
     report = shop.root.parent / "report.json"
     document = profiled(shop, "--absolute")

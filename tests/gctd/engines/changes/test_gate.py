@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from gctd.domain.verdict import Result, Rules
@@ -64,6 +65,41 @@ def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
 
     assert worse() == ["B", "A"]
     assert worse(worse="risky") == ["B"]
+
+
+@pytest.mark.parametrize(
+    ("coverage", "lower_bound", "incomplete", "passed"),
+    [
+        (60.0, False, False, True),
+        (60.0, True, False, True),
+        (59.9, False, False, False),
+        (59.9, True, False, None),
+        (60.0, True, True, None),
+        (59.9, True, True, None),
+        (None, False, False, None),
+    ],
+)
+def test_a_share_without_packages_that_belong_to_it_passes_no_limit_and_fails_none(
+    coverage: float | None, lower_bound: bool, incomplete: bool, passed: bool | None
+) -> None:
+    rules = Rules(threshold=30.0, max_new=None, max_worse=None, min_coverage=60.0)
+    facts = GateFacts(entries=(), exceeded=0, average=0, coverage=coverage, uncovered=0, changes=None)
+    facts = attrs.evolve(facts, lower_bound=lower_bound, incomplete=incomplete)
+    (check,) = judge(rules, facts).checks
+    assert (check.passed, check.value) == (passed, coverage)
+
+
+def test_without_a_measured_function_no_limit_of_values_is_kept() -> None:
+    rules = Rules(threshold=30.0, max_new=None, max_worse=None, max_crap=30.0, max_exceeded=0, max_average=5.0, max_uncovered=1)
+    facts = GateFacts(entries=(), exceeded=0, average=0.0, coverage=None, uncovered=1, changes=None, measured=False)
+    verdict = judge(rules, facts)
+    assert [(check.name.value, check.passed, check.value) for check in verdict.checks] == [
+        ("max_crap", None, None),
+        ("max_exceeded", None, None),
+        ("max_average", None, None),
+        ("max_uncovered", True, 1),
+    ]
+    assert verdict.result is Result.UNKNOWN
 
 
 def test_without_an_analysis_before_nothing_is_new() -> None:

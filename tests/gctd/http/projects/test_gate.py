@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from gctd.control.comparing.judging import AT_ONCE
+from gctd.domain.analysis import PackageProblem
 from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import make, module
 from tests.support.tracker.made_project import Project
@@ -65,6 +66,32 @@ async def test_a_red_gate_stays_red_however_often_the_commit_is_analysed(project
     assert diff["from"]["commit_sha"] == OLD.commit_sha
     events = await project.system.events(f"gctd.verdict.{first['verdict']}")
     assert [event.type for event in events] == ["VerdictAsked", "VerdictGiven"]
+
+
+async def test_a_package_that_crashed_does_not_make_the_share_better(project: Project) -> None:
+    """The package b has most statements and no covered one: without its blocks, 90 % of the rest are covered."""
+    rest = "mode: set\nexample.com/x/a/a.go:1.1,2.2 90 1\nexample.com/x/a/a.go:3.1,4.2 10 0\n"
+    whole = attrs.evolve(OLD, profile=f"{rest}example.com/x/b/b.go:1.1,2.2 900 0\n")
+    crashed = attrs.evolve(RISKY, profile=rest, uncovered=(PackageProblem(path="example.com/x/b", reason="panicked: panic: no"),))
+    await project.analyze(whole)
+    assert await result(project, new_risk=False, min_coverage=60) == "failed"
+    await project.analyze(crashed)
+    found = await ask(project, new_risk=False, min_coverage=60)
+    assert (found["result"], found["passed"], [one["passed"] for one in found["checks"]]) == ("unknown", False, [None]), found
+    assert found["reason"] == "it is not known whether these hold: min_coverage"
+    failed_tests = attrs.evolve(crashed, commit_sha=CLEAN.commit_sha, profile=whole.profile.replace("900 0", "900 1"))
+    await project.analyze(failed_tests)
+    assert await result(project, new_risk=False, min_coverage=60) == "passed", "the share is a lower bound"
+
+
+async def test_values_without_a_measured_function_are_not_known(project: Project, tmp_path: Path) -> None:
+    state = ("tests_failed", "panicked: panic: no")
+    await project.analyze(attrs.evolve(PANICKED, states=dict.fromkeys(PANICKED.functions, state)))
+    found = await ask(project, new_risk=False, max_exceeded=0, max_average=5, max_crap=30)
+    assert (found["result"], [(one["passed"], one["value"]) for one in found["checks"]]) == ("unknown", [(None, None)] * 3)
+    arguments = ("--absolute", "--max-exceeded", "0", "--max-average", "5", "--max-crap", "30")
+    shown = await gctd("gate", project.url, *arguments, url=project.system.url, home=tmp_path)
+    assert (shown.code, "it is not known whether the gate is passed" in shown.err) == (8, True), shown
 
 
 async def test_without_a_base_the_verdict_is_unknown_and_not_green(project: Project, tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ FILES = {
     **{f"one/{name}": text for name, text in go_repo.tested("one").items()},
     **{f"two/{name}": text for name, text in go_repo.tested("two").items()},
     "bare/bare.go": "package bare\n\nfunc Bare(x int) int {\n\tif x > 1 {\n\t\treturn 2\n\t}\n\treturn x\n}\n",
+    "acceptance/acceptance_test.go": 'package acceptance\n\nimport "testing"\n\nfunc TestAll(t *testing.T) {}\n',
+    "plan/plan.go": "//go:build plan9\n\npackage plan\n\nfunc Plan() int { return 1 }\n",
+    "plan/plan_test.go": '//go:build plan9\n\npackage plan\n\nimport "testing"\n\nfunc TestPlan(t *testing.T) {}\n',
     "one/one_windows.go": "package one\n\nfunc Windows(x int) int {\n\tif x > 1 {\n\t\treturn 2\n\t}\n\treturn x\n}\n",
 }
 WINDOWS = "mode: set\nexample.com/up/one/one_windows.go:3.25,4.11 1 1\nexample.com/up/one/one_windows.go:4.11,6.3 1 0\n"
@@ -135,6 +138,21 @@ async def test_what_did_not_pass_is_a_lower_bound(built: Built) -> None:
     assert (await built.ended(task))["status"] == "completed"
     states = (await built.system.get(f"/api/tasks/{task['id']}/result"))["states"]
     assert (states.get("tests_failed"), states.get("measured", 0)) == (4, 0)
+
+
+async def test_a_tested_package_that_a_profile_leaves_out_has_no_coverage(built: Built) -> None:
+    """Directories without code of this platform are complete without blocks."""
+    commit = built.repo.commit("for a part")
+    one = "".join(line for line in built.profile.splitlines(keepends=True) if "/two/" not in line)
+    _, task = await built.upload(one, commit=commit)
+    assert (await built.ended(task))["status"] == "completed"
+    shown = await built.system.get(f"/api/tasks/{task['id']}/result")
+    assert shown["uncovered"] == [
+        {"path": "example.com/up/bare", "reason": "no tests"},
+        {"path": "example.com/up/two", "reason": "the uploaded profile does not have it"},
+    ]
+    gate = await built.system.get(f"/api/repos/{built.id}/gate?to={task['id']}&new_risk=false&min_coverage=1")
+    assert (gate["result"], [check["passed"] for check in gate["checks"]]) == ("unknown", [None])
 
 
 @pytest.mark.parametrize(
