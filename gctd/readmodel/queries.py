@@ -194,12 +194,15 @@ class TrackerQueries:
         return [AnalysisView.of(row) for row in rows]
 
     async def commits_before(self, analysis_id: str, ref: str, commit_sha: str, *, limit: int) -> Sequence[str]:
-        """The commits of a ref that were analysed before this commit was for the first time, the last first."""
+        """The commits of a ref that were analysed before this commit was for the first time, the last first.
+
+        A scoring counts as the test run behind it.
+        """
         rows = await self._store.fetch(
             """
-            SELECT commit_sha, max(sequence) AS latest FROM analyses
-            WHERE analysis_id = $1 AND ref = $2 AND commit_sha <> $3 AND NOT baseline AND sequence < (
-                SELECT min(sequence) FROM analyses WHERE analysis_id = $1 AND ref = $2 AND commit_sha = $3
+            SELECT commit_sha, max(measured) AS latest FROM analyses
+            WHERE analysis_id = $1 AND ref = $2 AND commit_sha <> $3 AND NOT baseline AND measured < (
+                SELECT min(measured) FROM analyses WHERE analysis_id = $1 AND ref = $2 AND commit_sha = $3
             ) GROUP BY commit_sha ORDER BY latest DESC LIMIT $4""",
             analysis_id,
             ref,

@@ -68,6 +68,19 @@ async def test_a_red_gate_stays_red_however_often_the_commit_is_analysed(project
     assert [event.type for event in events] == ["VerdictAsked", "VerdictGiven"]
 
 
+async def test_scoring_old_profiles_again_changes_no_usual_base(project: Project) -> None:
+    older = [attrs.evolve(OLD, commit_sha=str(number) * 40) for number in range(1, 5)]
+    await project.analyze(*older, CLEAN)
+    for made in (*older, CLEAN):
+        made.write(project.directory, made.commit_sha)
+    for task in await project.system.post("/api/repos/rescore", {"repo_url": project.url, "all_history": True}):
+        await project.system.until_task(task["id"], "completed")
+    await project.analyze(RISKY)
+    assert (await ask(project))["base"]["commit_sha"] == CLEAN.commit_sha
+    diff = await project.system.get(f"{await project.path}/diff")
+    assert diff["from"]["commit_sha"] == CLEAN.commit_sha
+
+
 async def test_a_package_that_crashed_does_not_make_the_share_better(project: Project) -> None:
     """The package b has most statements and no covered one: without its blocks, 90 % of the rest are covered."""
     rest = "mode: set\nexample.com/x/a/a.go:1.1,2.2 90 1\nexample.com/x/a/a.go:3.1,4.2 10 0\n"
