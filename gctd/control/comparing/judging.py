@@ -15,7 +15,7 @@ from eventlog.commands import Commands
 from eventlog.support.ticks import tick
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.comparing.baselines import Baseline, Baselines, different
-from gctd.control.comparing.pairs import AnalysisPair, compared
+from gctd.control.comparing.pairs import AnalysisPair, compared, is_shortened
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import NotFound, Overtaken
 from gctd.domain.options import threshold_of
@@ -202,7 +202,8 @@ class Judging:
             return attrs.evolve(judged, result=Result.UNKNOWN, reason=_waits(baseline, task), base_task=task)
         if found.result is Result.UNKNOWN:
             names = ", ".join(check.name.value for check in found.checks if check.passed is None)
-            return attrs.evolve(judged, reason=f"it is not known whether these hold: {names}")
+            cause = "a report was shortened (--min, --top): " if partial else ""
+            return attrs.evolve(judged, reason=f"{cause}it is not known whether these hold: {names}")
         return judged
 
     async def _base_task(self, after: AnalysisView, baseline: Baseline) -> TaskView | None:
@@ -252,15 +253,21 @@ def facts_of(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | Non
     """Collect the facts of two analyses that the gate judges. `coverage` may be None if no rule needs it."""
     after = pair.after
     summary = after.known or after.summary
+    entries, shortened = pair.report.entries, is_shortened(pair.report)
     own = rules.threshold == threshold_of(after.flags)
+    # No hidden function has a higher value than one that is shown.
+    below = any(entry.state.known and entry.crap <= rules.threshold for entry in entries)
     return GateFacts(
-        entries=pair.report.entries,
+        entries=entries,
         # A shortened report does not have all functions; their number at the project's own threshold is known all the same.
-        exceeded=summary.exceeded if own else sum(entry.risky(rules.threshold) for entry in pair.report.entries),
+        exceeded=summary.exceeded if own else sum(entry.risky(rules.threshold) for entry in entries),
+        at_least=shortened and not own and not below,
+        shortened=shortened,
         average=summary.average,
         coverage=None if coverage is None else coverage.percent,
         uncovered=len(after.uncovered),
-        changes=pair.changes,
+        # A function that is only hidden in one of the reports would be new, or gone.
+        changes=None if pair.partial else pair.changes,
         lower_bound=any(package.tested for package in after.uncovered),
         incomplete=coverage is not None and not coverage.complete,
         measured=after.known is None or after.known.total_funcs > 0 or after.summary.total_funcs == 0,

@@ -50,12 +50,13 @@ async def compared(
 def _pair(after: AnalysisView, older: AnalysisView | None, stored: list[bytes], threshold: float | None) -> AnalysisPair:
     report = report_format.keyed(report_format.decode(stored[0]))
     if older is None:
-        return AnalysisPair(after, report, partial=_is_partial(report))
+        return AnalysisPair(after, report, partial=is_shortened(report))
     old = report_format.keyed(report_format.decode(stored[1]))
     limit = threshold_of(after.flags) if threshold is None else threshold
     changes = compare(old.entries, report.entries, threshold=limit)
-    return AnalysisPair(after, report, older, changes, _is_partial(old) or _is_partial(report))
+    return AnalysisPair(after, report, older, changes, is_shortened(old) or is_shortened(report))
 
 
-def _is_partial(report: Report) -> bool:
+def is_shortened(report: Report) -> bool:
+    """Return whether a report lacks functions (--min, --top)."""
     return len(report.entries) < report.summary.total_funcs

@@ -37,6 +37,7 @@ class GateFacts:
     `exceeded` is the number of functions over the limits' threshold. `coverage` is None if unknown. `lower_bound`: the coverage
     may be higher, since tests of some packages did not come to their end. `incomplete`: it may be lower or higher, since packages
     with tests are not part of it. `measured`: the coverage of at least one function is known. `changes` is None without a base.
+    `shortened`: functions with lower values than `entries` are hidden. `at_least`: some of them may count for `exceeded`.
     """
 
     entries: Sequence[FunctionEntry]
@@ -48,6 +49,8 @@ class GateFacts:
     lower_bound: bool = False
     incomplete: bool = False
     measured: bool = True
+    shortened: bool = False
+    at_least: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -98,7 +101,7 @@ def judge(limits: Rules, facts: GateFacts) -> GateVerdict:
 
 
 def _checks(limits: Rules, facts: GateFacts) -> Iterable[Check]:
-    highest = max((entry.crap for entry in facts.entries if entry.state.known), default=0.0)
+    highest = max((entry.crap for entry in facts.entries if entry.state.known), default=None if facts.shortened else 0.0)
     at_most = (
         (CheckName.MAX_CRAP, limits.max_crap, highest if facts.measured else None),
         (CheckName.MAX_EXCEEDED, limits.max_exceeded, facts.exceeded if facts.measured else None),
@@ -107,7 +110,10 @@ def _checks(limits: Rules, facts: GateFacts) -> Iterable[Check]:
     )
     for name, limit, value in at_most:
         if limit is not None:
-            yield Check(name=name, passed=None if value is None else value <= limit, limit=limit, value=value)
+            passed = None if value is None else value <= limit
+            if passed and name is CheckName.MAX_EXCEEDED and facts.at_least:
+                passed = None
+            yield Check(name=name, passed=passed, limit=limit, value=value)
     if limits.min_coverage is not None:
         passed = _enough(facts, limits.min_coverage)
         yield Check(name=CheckName.MIN_COVERAGE, passed=passed, limit=limits.min_coverage, value=facts.coverage)

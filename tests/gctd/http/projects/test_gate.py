@@ -81,6 +81,30 @@ async def test_scoring_old_profiles_again_changes_no_usual_base(project: Project
     assert diff["from"]["commit_sha"] == CLEAN.commit_sha
 
 
+async def test_of_a_shortened_report_only_what_it_has_is_judged(project: Project, tmp_path: Path) -> None:
+    """Number 11 enters the report if a worse function is fixed, and a new function that ranks 11th is not in it."""
+    flags = ("--top=2",)
+    old = attrs.evolve(OLD, functions={"a.go:A": 90.0, "a.go:B": 80.0}, more=1, flags=flags)
+    fixed = attrs.evolve(old, commit_sha=CLEAN.commit_sha, functions={"a.go:B": 80.0, "a.go:C": 70.0})
+    await project.analyze(old, fixed)
+    found = await ask(project)
+    assert (found["result"], found["partial"], found["functions"]) == ("unknown", True, []), found
+    assert found["reason"] == "a report was shortened (--min, --top): it is not known whether these hold: max_new, max_worse"
+    shown = await gctd("gate", project.url, url=project.system.url, home=tmp_path)
+    assert (shown.code, "a report was shortened" in shown.out) == (8, True), shown
+    for limits, expected in (
+        ({"max_exceeded": 2}, "passed"),  # the number at the threshold of the project covers all functions
+        ({"max_exceeded": 1, "threshold": 60}, "failed"),
+        ({"max_exceeded": 2, "threshold": 60}, "unknown"),
+        ({"max_exceeded": 1, "threshold": 75}, "passed"),
+        ({"max_crap": 80}, "passed"),
+        ({"max_crap": 79}, "failed"),
+    ):
+        assert await result(project, new_risk=False, **limits) == expected, limits
+    await project.analyze(attrs.evolve(fixed, commit_sha=PANICKED.commit_sha, functions={}, flags=("--min=95",)))
+    assert await result(project, new_risk=False, max_crap=30) == "unknown"
+
+
 async def test_a_package_that_crashed_does_not_make_the_share_better(project: Project) -> None:
     """The package b has most statements and no covered one: without its blocks, 90 % of the rest are covered."""
     rest = "mode: set\nexample.com/x/a/a.go:1.1,2.2 90 1\nexample.com/x/a/a.go:3.1,4.2 10 0\n"
