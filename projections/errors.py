@@ -109,7 +109,7 @@ class NotParked(ProjectionError):
 
 
 class CopyRefused(ProjectionError):
-    """A copy of the tables cannot take their place: it is not there, not whole, not verified, or not what was verified."""
+    """A copy of the tables cannot be made, or cannot take their place: not there, not whole, not verified, or changed since."""
 
     status = HTTPStatus.CONFLICT
 

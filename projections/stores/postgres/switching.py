@@ -55,11 +55,15 @@ async def parts_there(connection: Any, live: str) -> Collection[CopyPart]:
 
 
 async def make_schema(connection: Any, name: str) -> None:
-    """Make the schema of a copy. Raises CopyRefused if there is one of that name that is not ours."""
+    """Make the schema of a copy. Raises CopyRefused if the right to is missing, or a schema of that name is not ours."""
     try:
         await connection.execute(f"CREATE SCHEMA {quoted(name)}; COMMENT ON SCHEMA {quoted(name)} IS '{schema.MARK}'")
     except asyncpg.DuplicateSchemaError as error:
         raise CopyRefused(f"there is a schema {name} that this program has not made: give it another name") from error
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise CopyRefused(
+            f"schema {name} cannot be made, {error}: give the user the right (GRANT CREATE ON DATABASE ... TO ...)"
+        ) from error
 
 
 async def remove_schema(connection: Any, name: str) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 
 import attrs
 import pytest
+import pytest_asyncio
 from structlog.testing import capture_logs
 
 from eventlog import Commit, EventLog
@@ -21,13 +22,14 @@ from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, switch
 from projections.rebuild.verify import Run, compare, replayed_copy
-from projections.store import SchemaVersion, Store
+from projections.store import Store
 from projections.stores.databases import copies_at, store_at
 from servicekit.feed import CommitFrames
 from servicekit.readside import ReadSide, migrated
 from tests.support.readside import ledger
 from tests.support.readside.ledger import MODEL, Book
 from tests.support.readside.projecting import ledger_log
+from tests.support.readside.tables import execute
 from tests.support.waiting import wait_until
 
 
@@ -254,24 +256,35 @@ async def test_on_a_shared_database_the_old_program_serves_until_it_ends(
         assert sorted(side.projector.lead.held for side, _ in sides) == [False, True]
 
 
+@pytest_asyncio.fixture(params=["a schema of somebody else", "no right"])
+async def url_without_copies(request: pytest.FixtureRequest, postgres_url: str) -> AsyncIterator[str]:
+    """The address of a database in which no copy can be made."""
+    if request.param == "no right":
+        await execute(postgres_url, "DROP ROLE IF EXISTS clerk")
+        await execute(postgres_url, "CREATE ROLE clerk; GRANT CREATE ON SCHEMA public TO clerk")
+        yield f"{postgres_url}&role=clerk"
+        await execute(postgres_url, "DROP OWNED BY clerk; DROP ROLE clerk")
+    else:
+        await execute(postgres_url, "CREATE SCHEMA public__new")
+        yield postgres_url
+
+
 async def test_where_no_copy_can_be_made_the_old_program_is_waited_for_and_its_tables_are_changed(
-    nats_url: str, postgres_url: str
+    nats_url: str, url_without_copies: str
 ) -> None:
     """A schema of that name is somebody else's, or there is no right to make one."""
+    url = url_without_copies
     async with ledger_log(nats_url) as log, AsyncExitStack() as new:
         await Book(log).append_randomly(100, accounts=20, seed=1)
-        async with served(log, postgres_url, OLDER) as (old, shown):
+        async with served(log, url, OLDER) as (old, shown):
             await old.projector.wait_for(100, 30)
-            await shown.migrate(
-                "CREATE SCHEMA public__new", before=SchemaVersion(2), after=SchemaVersion(2), projections=OLDER.projections
-            )
-            side, store = await new.enter_async_context(served(log, postgres_url, MODEL))
+            side, store = await new.enter_async_context(served(log, url, MODEL))
             await wait_until(partial(_says, side, "is waited for, until it ends"), timeout=60)
             assert (await shown.schema()).version == 2
             with pytest.raises(StoreUnavailable):
                 await store.fetch("SELECT 1 AS one")
         await side.projector.wait_for(100, 30)
-        assert await copies_at(postgres_url).there() == []
+        assert await copies_at(url).there() == []
         await equals_a_fold(log, store, MODEL, 100)
 
 
