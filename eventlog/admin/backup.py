@@ -12,6 +12,7 @@ import hashlib
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -43,6 +44,8 @@ class StreamThere(Conflict):
 
 class StreamNotThere(EventLogError):
     """No stream of that name is on the server."""
+
+    status = HTTPStatus.NOT_FOUND
 
 
 @attrs.frozen(kw_only=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eventlog.admin.backup import StreamCopy
+    from eventlog.admin.declarations import Stream
     from eventlog.admin.reconcile import Drift
 
 file_option = click.option(
@@ -106,6 +107,9 @@ async def backup(
 ) -> int:
     """Copy the event streams and the blobs of a running server into DIRECTORY.
 
+    A stream that is not there is named and left out. If the server has no declared event stream, this fails: exit code 3.
+
+
     Each copy is restored on a throw-away server and read. This needs the same disk space once more. A damaged copy is not kept:
     exit code 5.
 
@@ -120,20 +124,34 @@ async def backup(
     if verify:
         return await _verify(invocation, directory)
     found = declarations.load(file)
-    chosen = [stream.name for stream in (found.only(*names).streams if names else found.lasting)]
+    chosen = found.only(*names).streams if names else found.lasting
     await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
-    copied = []
+    copied, absent = [], []
     async with connected(nats_url) as connection:
-        for name in chosen:
+        for stream in chosen:
             try:
-                copied.append(await back_up(connection, name, directory, check=None if unverified else check_copy))
+                copied.append(await back_up(connection, stream.name, directory, check=None if unverified else check_copy))
             except StreamNotThere:
                 if names:
                     raise
-                invocation.output.note(f"{name} is not there")
+                invocation.output.note(f"{stream.name} is not there")
+                absent.append(stream)
+                _check_some(absent, chosen)
             except FileExistsError as error:
                 raise click.UsageError(str(error), click.get_current_context()) from error
     return _show_copies(invocation.output, copied)
+
+
+def _check_some(absent: Sequence[Stream], wanted: Sequence[Stream]) -> None:
+    """Refuse a copy without an event stream, before the rest is copied. Raises StreamNotThere."""
+    from eventlog.admin.backup import StreamNotThere  # noqa: PLC0415 - slow
+
+    logs = [stream.name for stream in wanted if stream.incarnation] or [stream.name for stream in wanted]
+    if {stream.name for stream in absent}.issuperset(logs):
+        raise StreamNotThere(
+            f"the server has no stream {' or '.join(logs)}, and no copy was made: check the address of the server, or give the "
+            "file that declares its streams (--file)"
+        )
 
 
 async def _verify(invocation: Invocation, directory: Path) -> int:

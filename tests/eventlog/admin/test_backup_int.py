@@ -133,6 +133,18 @@ async def test_a_copy_of_a_running_server_makes_the_same_tables_on_a_clean_one(t
         assert (await log.head()).last == again.last + 1
 
 
+@pytest.mark.parametrize("there", [[], ["PANTRY_KEYS", "gctd-blobs"]], ids=["no stream", "no event stream"])
+async def test_a_backup_without_an_event_stream_fails(tmp_path: Path, there: list[str]) -> None:
+    """As of a wrong server: an empty directory would be taken for a copy of the events."""
+    async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
+        assert await streams.apply(connection, load().only(*there)) == []
+        made = await run(one, "backup", tmp_path / "copies")
+    assert made.code == 3, made.err
+    assert "the server has no stream GCTD or PANTRY" in made.err
+    assert not made.out
+    assert not list((tmp_path / "copies").iterdir())
+
+
 async def test_a_restore_begins_when_a_server_listens_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a cluster this took a moment in 4 of 180 restores: the server of the client learns late who listens."""
     async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
