@@ -26,7 +26,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
-from eventlog.support.wire import FOLLOWS
+from eventlog.support.wire import FOLLOWS, GUARD
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
@@ -235,6 +235,24 @@ async def test_a_message_that_bypassed_the_log_is_replaced_by_a_tombstone(place:
         await log.connection.request(f"{CATEGORY}.b", last.data)
         done = await place.run("repair", *BY, "--apply", "--keep", place.directory / "kept")
     assert "past the event log" in done["damaged"][0]["problem"]
+    await place.run("rebuild", MODEL_AT)
+    async with place.commands() as (commands, _):
+        assert (await commands.execute(ACCOUNT, "b", Booked(5))).state.entries == 5
+    await place.check_whole()
+
+
+async def test_a_guarded_message_that_is_no_commit_is_replaced_by_a_tombstone(place: Place) -> None:
+    """The servers of the stream, and a backup made since, have no other record: that record is no remedy."""
+    await fill(place)
+    async with ledger_log(place.server.url) as log:
+        await log.connection.request(f"{CATEGORY}.b", b"no commit", headers=f"{GUARD}: 10\r\n".encode())
+        later = place.directory / "later"
+        later.mkdir()
+        await back_up(log.connection, STREAM.name, later)
+    plan = await place.run("repair", "--from-backup", later, code=5)
+    assert [(one["sequence"], one["remedy"]) for one in plan["damaged"]] == [(11, "")]
+    done = await place.run("repair", *BY, "--apply", "--keep", place.directory / "kept")
+    assert [(one["sequence"], one["remedy"]) for one in done["damaged"]] == [(11, "tombstone by ann")]
     await place.run("rebuild", MODEL_AT)
     async with place.commands() as (commands, _):
         assert (await commands.execute(ACCOUNT, "b", Booked(5))).state.entries == 5

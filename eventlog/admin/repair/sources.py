@@ -13,8 +13,10 @@ import attrs
 from eventlog.admin.backup import BackupInvalid, described, restore
 from eventlog.admin.repair.diagnosis import Fault
 from eventlog.embedded.nats import EmbeddedServer
+from eventlog.errors import UndecodableCommit
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.registry import Registry
 from eventlog.support.chain import digest_of
 from eventlog.support.wire import has_guard
 
@@ -22,6 +24,9 @@ STORE = 1 << 50
 """Bytes that a throw-away server may store: as many as the disk has."""
 _TRIES = 40
 """Direct reads of one record: each is answered by a replica at random, so all of three are asked with near certainty."""
+
+_ENVELOPES = Registry()
+"""Decodes the parts that every commit has: these need no type of the log."""
 
 
 class RepairSource(Protocol):
@@ -36,12 +41,20 @@ class RepairSource(Protocol):
 
 
 def fits(fault: Fault, stored: StoredMessage) -> bool:
-    """Whether a record may be the lost one: of the right aggregate, guarded, and with the digest that the next commit names."""
+    """Whether a record may be the lost one: a guarded commit of the right aggregate, with the digest that the next one names."""
     if fault.subject is not None and stored.subject != fault.subject:
         return False
-    if not has_guard(stored.hdrs):
+    if not has_guard(stored.hdrs) or not _is_commit(stored):
         return False
     return fault.digest is None or digest_of(stored.subject, stored.data) == fault.digest
+
+
+def _is_commit(stored: StoredMessage) -> bool:
+    try:
+        _ = stored.commit(_ENVELOPES).body
+    except UndecodableCommit:
+        return False
+    return True
 
 
 @attrs.frozen
