@@ -72,7 +72,10 @@ async def renew(connection: Any, token: int) -> bool:
 
 
 async def check(connection: Any, token: int) -> None:
-    """See, within a transaction and to its end, that the token is the newest. Raises NotLeading."""
+    """See, within a transaction and to its end, that the token is the newest. Raises NotLeading.
+
+    It is the last statement of the transaction: heartbeats wait for the row from then on.
+    """
     if not await renew(connection, token):
         raise fenced()
 

@@ -108,9 +108,9 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 async with writer.transaction():
-                    await lease.check(writer, self._election.token)
                     for projection in reversed(projections):
                         await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
+                    await lease.check(writer, self._election.token)
 
     async def keep_scrubs(self, stream: str, state: str) -> None:
         """Keep the state of the passes over a log. Raises NotLeading."""
@@ -118,8 +118,8 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 async with writer.transaction():
-                    await lease.check(writer, self._election.token)
                     await writing.write_scrubs(writer, stream, state)
+                    await lease.check(writer, self._election.token)
 
     async def migrate(
         self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]

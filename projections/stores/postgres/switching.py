@@ -89,8 +89,8 @@ async def change_places(connection: Any, part: CopyPart, projections: Collection
     while True:
         try:
             async with connection.transaction():
-                await lease.check(connection, token)
                 await _change_places(connection, part, projections, channel)
+                await lease.check(connection, token)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
             if time.monotonic() > end:
                 raise StoreInUse(f"the tables are being read for more than {_PATIENCE:g} s: try again") from error

@@ -126,6 +126,24 @@ async def test_a_checkpoint_of_an_older_token_is_refused_with_its_rows(postgres_
         assert await other.fetchval("SELECT count(*) FROM command_keys") == 0
 
 
+_WAITS = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'accounts'::regclass"
+
+
+async def test_the_lease_can_be_renewed_while_a_leader_empties_tables(postgres_url: str) -> None:
+    """A leader whose heartbeats wait would lose its session to a standby."""
+    async with PostgresStore(postgres_url) as store, session(postgres_url) as other, session(postgres_url) as reader:
+        await Migrations(store, MODEL).up()
+        election = store.election
+        assert election is not None
+        assert await election.take()
+        async with reader.transaction():
+            await reader.execute("LOCK TABLE accounts IN SHARE MODE")
+            emptying = asyncio.create_task(store.forget(MODEL.projections))
+            await wait_until(lambda: store.fetch_one(_WAITS))
+            assert await lease.renew(other, election.token)
+        await emptying
+
+
 async def test_a_healthy_leader_is_not_replaced_for_being_idle(nats_server: EmbeddedServer, postgres_url: str) -> None:
     async with ledger_log(nats_server.url) as log, session(postgres_url) as watching:
         with other_process(nats_server, postgres_url) as first:
