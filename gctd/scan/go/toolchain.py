@@ -30,6 +30,8 @@ _ARCHITECTURES = {
     "armv7l": "arm",
     "armv6l": "arm",
 }
+_COMPILERS = {"Darwin": "clang", "FreeBSD": "clang", "OpenBSD": "clang"}
+"""The C compilers of Go for these systems; gcc for all others."""
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
@@ -130,6 +132,11 @@ def target() -> str:
     """Return the platform of this host as the name of a toolchain has it: `linux-amd64`."""
     machine = platform.machine()
     return f"{platform.system().lower()}-{_ARCHITECTURES.get(machine, machine)}"
+
+
+def finds_c_compiler() -> bool:
+    """Return whether go finds its C compiler. Then it builds C code by default (go.dev/doc/go1.20, "Cgo")."""
+    return shutil.which(_COMPILERS.get(platform.system(), "gcc"), path=os.pathsep.join(_SYSTEM_PATH)) is not None
 
 
 def _real(root: Path, found: Path, version: str) -> Toolchain:

@@ -19,18 +19,22 @@ from gctd.domain.options import parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import go_test_flags
 from gctd.domain.task.state import Task
 
-FORM = 2
+FORM = 3
 """The form of the key and of the stored analysis."""
 
 
 @attrs.frozen(kw_only=True)
 class Circumstances:
-    """Conditions of a worker's analyses: engine with its version, Go, C code, sandbox, network of tests, `store_source`."""
+    """Conditions of a worker's analyses: engine with its version, Go, platform, sandbox, network of tests, `store_source`.
+
+    `cgo`: C code is built.
+    """
 
     engine: str
     engine_version: str
     go_version: str
-    cgo: str
+    platform: str
+    cgo: bool
     sandbox: str
     test_network: bool
     store_source: str

@@ -25,7 +25,7 @@ class GoTestRun:
 
     `profile` is the text of the coverage profile, None if there is none. The numbers depend on `flags`. `workspace`: with the
     go.work of the repository. `platform` is the target of the build, None if go did not report it. `repeatable`: no module was
-    missing, so another run of the commit is expected to end the same.
+    missing, and no tests were cut short, so another run of the commit is expected to end the same.
     """
 
     profile: bytes | None
