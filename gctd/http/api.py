@@ -3,53 +3,27 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 import attrs
 from aiohttp import web
 
 from gctd.http import event_log as eventlog
 from gctd.http import hooks, repos, workers
-from gctd.http.bodies import ProgressBody, RepoBody, TaskBody
+from gctd.http.frames import EVENTS
 from gctd.http.projects import badges, coverage, exports, functions, gate, history, rescoring, updates
 from gctd.http.projects import config as repo_config
 from gctd.http.services import Services
 from gctd.http.tasks import attempts
 from gctd.http.tasks import routes as tasks
-from httpkit.messages.fields import UNSET, Unset, member, message
 from httpkit.routes import Call, Nothing, Route
 from httpkit.static.pages import Pages
 from servicekit.status_route import projections_route
-
-
-@message
-class StageBody:
-    """A running attempt entered a stage, or its tests progressed."""
-
-    id: str = member(description="the task")
-    attempt: int = member()
-    stage: str = member(description="clone, modules, test, analyse or store")
-    progress: ProgressBody | Unset = member(default=UNSET, description="of tests, as far as it is known")
-    at: str = member(description="RFC 3339, UTC")
-
-
-@message
-class LogStoredBody:
-    """The log of an attempt is stored."""
-
-    id: str = member(description="the task")
-    attempt: int = member()
-    size: int = member(description="bytes")
-    cut: int = member(description="bytes that were left out of its middle; 0 if it is complete")
-    at: str = member(description="RFC 3339, UTC")
 
 
 async def follow_events(request: Nothing, call: Call[Services]) -> web.StreamResponse:  # noqa: ARG001
     """Stream the events of the tracker. `Last-Event-ID` resumes after an event: each event is sent once, in order."""
     return await call.services.side.hub.stream(call.http)
 
-
-_EVENTS: dict[str, Any] = {"task": TaskBody, "stage": StageBody, "log": LogStoredBody, "repo": RepoBody, "worker": dict[str, Any]}
 
 TABLE: tuple[Route[Services], ...] = (
     *tasks.ROUTES,
@@ -68,7 +42,7 @@ TABLE: tuple[Route[Services], ...] = (
     *hooks.ROUTES,
     *eventlog.ROUTES,
     projections_route("/api/projections"),
-    Route("GET", "/api/sse", follow_events, summary="Follow the events", tags=("events",), events=_EVENTS),
+    Route("GET", "/api/sse", follow_events, summary="Follow the events", tags=("events",), events=EVENTS),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import attrs
 
@@ -68,8 +68,8 @@ class TaskBody:
     rescored_from: str | Unset = member(default=UNSET, description="the task whose coverage profile is scored again")
 
     @classmethod
-    def of(cls, task: TaskView) -> TaskBody:
-        """The task of a row."""
+    def of(cls, task: TaskView, **others: Any) -> Self:
+        """The task of a row; `others` are the members of a subclass."""
         progress = progress_of(task.attempts) if task.status == "running" else None
         return body_of(
             cls,
@@ -78,6 +78,7 @@ class TaskBody:
             analysis_id=task.analysis_id or UNSET,
             commit_sha=task.commit_sha or UNSET,
             rescored_from=task.rescored_from or UNSET,
+            **others,
         )
 
 
@@ -103,8 +104,8 @@ class RepoBody:
     Profile: ProfileBody = member()
 
     @classmethod
-    def of(cls, repo: RepoView) -> RepoBody:
-        """The repository of a row."""
+    def of(cls, repo: RepoView, **others: Any) -> Self:
+        """The repository of a row; `others` are the members of a subclass."""
         return cls(
             ID=repo.id,
             URL=repo.url,
@@ -115,6 +116,7 @@ class RepoBody:
             RegisteredAt=repo.created_at,
             ProfiledAt=repo.profiled_at,
             Profile=ProfileBody(projects=repo.projects),
+            **others,
         )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 import attrs
-import msgspec
 from aiohttp import web
 
 from eventlog.commit import Position
+from httpkit.messages.encoding import encode
+from httpkit.messages.fields import member, message
 from httpkit.sse.frames import LAST_INDEX, WRITE, Frame, Ring
 
 Replay = Callable[[Position, int], AsyncGenerator[Sequence[Frame], None]]
@@ -18,6 +19,17 @@ Replay = Callable[[Position, int], AsyncGenerator[Sequence[Frame], None]]
 
 class CannotResume(Exception):
     """The client's last event is not in this log."""
+
+
+@message
+class StreamReset:
+    """The events after the client's last one are not in this log: the client has to load its state once more."""
+
+    reason: str = member()
+
+
+RESET: Mapping[str, type] = {"reset": StreamReset}
+"""The event that a stream of a hub may send, besides the events of its service."""
 
 
 @attrs.frozen
@@ -49,8 +61,7 @@ def told_place(ring: Ring) -> bytes:
 
 def told_reset(error: Exception, ring: Ring) -> bytes:
     """A frame with the reason of a reset, and the id of the next place."""
-    reason = msgspec.json.encode({"reason": str(error)})
-    return b"event: reset\ndata: %b\n\n%b" % (reason, told_place(ring))
+    return b"event: reset\ndata: %b\n\n%b" % (encode(StreamReset(reason=str(error))), told_place(ring))
 
 
 async def replayed(replay: Replay, after: Position, until: int) -> ReplayChunk:

@@ -7,7 +7,20 @@ import json
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
+import attrs
+from openapi_schema_validator import OAS31Validator
+
+from eventlog.commit import Position
+from gctd.domain.registry import REGISTRY
+from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.task.events import TaskLogStored, TaskProgressed, TaskStageReached
+from gctd.domain.task.state import Task
+from gctd.http.frames import show
+from gctd.readmodel.changes import DECIDERS
+from tests.support.log.samples import sample
 from tests.support.pace import within
 from tests.support.programs.cli import gctd
 from tests.support.tracker.system import tracker_system
@@ -61,6 +74,35 @@ async def test_frames_tell_the_task_as_it_was_after_each_event(tmp_path: Path) -
     assert all(named <= frame.keys() for frame in frames)
     assert ["analysis_id" in frame for frame in frames] == [False] * 4 + [True] * 2
     assert [frame["seen"] for frame in frames] == [False] * 5 + [True]
+
+
+async def test_the_document_describes_every_event_of_the_stream_and_no_other(tmp_path: Path) -> None:
+    async with tracker_system(tmp_path) as system:
+        document = await system.get("/api/openapi.json")
+    [media] = document["paths"]["/api/sse"]["get"]["responses"]["200"]["content"].values()
+    described = media["schema"]["x-events"]
+    states = {cls: sample(cls) for name, _, cls in REGISTRY.known() if name in DECIDERS}
+    task = states[Task]
+    changes = [
+        *((None, state) for state in states.values()),
+        *((sample(event), task) for event in (TaskStageReached, TaskProgressed, TaskLogStored)),
+        (None, attrs.evolve(task, deleted=False)),
+        (None, attrs.evolve(states[Repo], status=RepoStatus.REMOVED)),
+    ]
+    sent = [("reset", b'{"reason":"the stream was recreated"}')]
+    for event, state in changes:
+        recorded = SimpleNamespace(data=event, position=Position(7, 0))
+        happened: Any = SimpleNamespace(event=recorded, after=state, before=None, sequence=7)
+        sent += [(frame.event, frame.data) for frame in show(happened)]
+    assert {name for name, _ in sent} == described.keys()
+    for name, data in sent:
+        body = json.loads(data)
+        schema = document["components"]["schemas"][described[name]["$ref"].rpartition("/")[2]]
+        assert body.keys() <= schema["properties"].keys(), name
+        errors = OAS31Validator(schema | {"components": document["components"]}).iter_errors(body)
+        assert list(errors) == [], name
+    removed = [json.loads(data).get("deleted") for name, data in sent if name in {"task", "repo"}]
+    assert removed == [None, True, None, True]
 
 
 async def test_the_progress_of_tests_is_in_the_task_in_its_attempt_and_in_the_frames(tmp_path: Path) -> None:
