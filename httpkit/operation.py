@@ -54,6 +54,7 @@ class Operation(Generic[S]):
             invalid=edge.invalid,
             refuse_unknown=route.unknown == "refuse",
             refuse_unknown_query=edge.refuse_unknown_query,
+            resumes=route.is_stream,
         )
         self._services = services
         self._edge = edge

@@ -64,10 +64,19 @@ class Binder(Generic[R]):
     """Makes instances of one request class.
 
     `invalid` is the status if a body can be read and cannot be right. Unknown members are errors if `refuse_unknown` is set,
-    unknown query parameters if `refuse_unknown` or `refuse_unknown_query` is set. They are ignored otherwise.
+    unknown query parameters if `refuse_unknown` or `refuse_unknown_query` is set. They are ignored otherwise. `resumes`: the
+    route is an event stream, which reads the query parameter `last_event_id`.
     """
 
-    def __init__(self, cls: type[R], *, invalid: HTTPStatus, refuse_unknown: bool, refuse_unknown_query: bool = False) -> None:
+    def __init__(
+        self,
+        cls: type[R],
+        *,
+        invalid: HTTPStatus,
+        refuse_unknown: bool,
+        refuse_unknown_query: bool = False,
+        resumes: bool = False,
+    ) -> None:
         self.cls = cls
         self.fields = tuple(BoundField.of(attribute) for attribute in attributes_of(cls))
         self._invalid = invalid
@@ -86,7 +95,8 @@ class Binder(Generic[R]):
         self.takes_raw = self.payload is not None and self.payload.attribute.type in (bytes, str)
         """Whether the body goes to its field undecoded."""
         self._needs_members = any(field.required for field in self.members)
-        self._known_parameters = {field.name for field in self.fields if field.source is Source.QUERY} | _COMMON
+        common = _COMMON | (_RESUMING if resumes else set())
+        self._known_parameters = {field.name for field in self.fields if field.source is Source.QUERY} | common
         self._known_members = {field.name for field in self.members}
         self.personal = frozenset(field.name for field in self.members if field.spec.personal)
         """The members of the body that are about a person."""
@@ -196,3 +206,4 @@ class Binder(Generic[R]):
 
 _PRECEDENCE = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)
 _COMMON = {"min_seq"}
+_RESUMING = {"last_event_id"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tests.support.pantry.system import FLOUR, Server
+from tests.support.pantry.system import API, FLOUR, Server
 from tests.support.web.contract import schemathesis
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -34,6 +34,18 @@ async def test_the_document_is_sound_and_each_operation_says_what_it_does_and_ho
             assert operation["summary"], where
             assert operation["tags"], where
             assert {"400", "500", "503"} <= operation["responses"].keys(), where
+
+
+async def test_an_event_stream_resumes_by_the_query_that_the_document_names(server: Server, code: str) -> None:
+    document: dict[str, Any] = (await server.ask("GET", "/openapi.json")).body
+    names = {parameter["name"] for parameter in document["paths"]["/api/v1/events"]["get"]["parameters"]}
+    assert "last_event_id" in names
+    await server.create(code)
+    seen, missed = [int((await server.move("in", 1, code)).headers["Event-Sequence"]) for _ in range(2)]
+    async with server.http.get(f"{server.url}{API}/events?events=stock&last_event_id={seen}") as answer:
+        assert answer.status == 200, await answer.text()
+        told = await answer.content.readuntil(b"data: ")
+    assert f"id: {missed}\n" in told.decode()
 
 
 @pytest.mark.timeout(1200)
