@@ -38,8 +38,8 @@ async function functionsOf(analysis: Analysis, signal: AbortSignal): Promise<rea
 }
 
 export default function Find({ close }: { close: () => void }) {
-  const { repos, analyses } = useRepos();
-  const { order, byId } = useCell(tasks);
+  const { repos, analyses, read: knowsRepos, error } = useRepos();
+  const { order, byId, read: knowsTasks, error: taskError } = useCell(tasks);
   const [found, setFound] = useState<readonly Choice[]>([]);
   const [problem, setProblem] = useState("");
   // the keys of the page as they were when the palette was opened
@@ -70,6 +70,11 @@ export default function Find({ close }: { close: () => void }) {
     ],
     [actions, repos, analyses, found, order, byId],
   );
-  const note = problem || `Functions: the ${FUNCTIONS} with the highest values of each project${analyses.length > PROJECTS ? `, of ${PROJECTS} of ${analyses.length} projects` : ""}.`;
+  const missing = [
+    ...(error ? [`Repositories could not be read: ${textOf(error)}.`] : knowsRepos ? [] : ["Repositories are not read yet."]),
+    ...(taskError ? [`Tasks could not be read: ${textOf(taskError)}.`] : knowsTasks ? [] : ["Tasks are not read yet."]),
+    ...(problem ? [problem] : []),
+  ];
+  const note = missing.join(" ") || `Functions: the ${FUNCTIONS} with the highest values of each project${analyses.length > PROJECTS ? `, of ${PROJECTS} of ${analyses.length} projects` : ""}.`;
   return <Palette choices={choices} note={note} close={close} />;
 }

@@ -33,6 +33,9 @@ async def test_an_open_page_shows_the_restored_tasks(browser: Browser, tmp_path:
         await expect(page.locator(f'[data-key="{first["id"]}"]')).to_contain_text("failed")
         await expect(page.locator(f'[data-key="{second["id"]}"]')).to_contain_text("queued")
         await expect(page.locator('[data-live="live"]')).to_be_visible()
+        log = await user.open("/log")
+        events = log.get_by_role("table", name="Events")
+        await expect(events).to_contain_text(f"gctd.task.{second['id']}")
         assert system.serve is not None
         await system.serve.kill()
         await system.nats.stop()
@@ -43,4 +46,6 @@ async def test_an_open_page_shows_the_restored_tasks(browser: Browser, tmp_path:
         await system.start_serve()
         await expect(page.locator(f'[data-key="{first["id"]}"]')).to_contain_text("queued", timeout=30_000)
         await expect(page.locator(f'[data-key="{second["id"]}"]')).to_have_count(0)
+        await expect(events).not_to_contain_text(f"gctd.task.{second['id']}")
+        await expect(events).to_contain_text(f"gctd.task.{first['id']}")
         user.complaints.clear()  # the browser reports the lost connections

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import attrs
 import pytest
 from playwright.async_api import Route, expect
 
-from tests.pages.conftest import Dashboard
+from tests.pages.conftest import FIRST, Dashboard, Measured
 from tests.support.web.browser import Visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
@@ -32,6 +33,70 @@ async def test_the_overview_claims_nothing_about_tasks_that_cannot_be_read(user:
     await expect(page.get_by_role("link", name="Running")).to_contain_text("none waiting")
     await expect(attention).to_contain_text("broken")
     user.complaints.clear()  # the browser reports the refusals
+
+
+async def test_other_pages_claim_nothing_about_repositories_that_cannot_be_read(measured: Measured, reader: Visitor) -> None:
+    """The page of a repository with older values, the list of analyses, and the palette."""
+    away = False
+
+    async def refuse(route: Route) -> None:
+        await (route.fulfill(status=503, json={"message": "the tables are away"}) if away else route.fallback())
+
+    await reader.context.route("**/api/repos/registered?*", refuse)
+    await reader.context.route("**/api/repos/registered", refuse)
+    page = await reader.open(await measured.repository())
+    alert = page.get_by_role("alert")
+    for name in ("repository", "analyses"):
+        if name == "analyses":
+            await page.get_by_role("navigation", name="Pages").get_by_role("link", name="Analyses").click()
+        away = True
+        await measured.system.post("/api/repos?refresh=true", {"repo_url": measured.single.url})
+        await expect(alert).to_contain_text("the tables are away")
+        away = False
+        await alert.get_by_role("button", name="Try again").click()
+        await expect(alert).to_have_count(0)
+        await measured.system.until_repo(measured.single.url, "ready")
+    away = True
+    await page.goto(measured.system.url + "/workers")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("shop repository")
+    found = page.get_by_role("dialog", name="Go to")
+    await expect(found).to_contain_text("Nothing matches. Repositories could not be read: the tables are away.")
+    reader.complaints.clear()  # the browser reports the refusals
+
+
+async def test_pages_of_analyses_follow_a_new_analysis(measured: Measured, reader: Visitor) -> None:
+    commit = "9" * 40
+    whole = f"/analyses/{await measured.single.id}"
+    pages = [await reader.open(address) for address in ("/analyses", whole, f"{whole}/history")]
+    for page in pages:
+        await expect(page.get_by_text("1" * 12).first).to_be_visible()
+    await measured.single.analyze(attrs.evolve(FIRST, commit_sha=commit))
+    await expect(pages[0].get_by_text("9" * 12)).to_be_visible()
+    for page in pages[1:]:
+        await expect(page.get_by_text("The project has a newer analysis.")).to_be_visible()
+        await page.get_by_role("button", name="Read again").click()
+        await expect(page.get_by_text("9" * 12).first).to_be_visible()
+        await expect(page.get_by_text("The project has a newer analysis.")).to_have_count(0)
+
+
+async def test_the_log_counts_events_that_came_while_it_was_read(dashboard: Dashboard, user: Visitor) -> None:
+    tasks, page = await user.open("/tasks"), await user.open("/workers")
+    queued: list[str] = []
+
+    async def late(route: Route) -> None:
+        answer = await route.fetch()
+        if not queued:
+            queued.append(await dashboard.queued())
+            await expect(tasks.locator(f'[data-key="{queued[0]}"]')).to_be_visible()
+        await route.fulfill(response=answer)
+
+    await page.route("**/api/log?*", late)
+    await page.get_by_role("link", name="Event log").click()
+    newer = page.get_by_role("button", name=re.compile("since: read again"))
+    await newer.click()
+    await expect(page.get_by_role("table", name="Events")).to_contain_text(f"gctd.task.{queued[0]}")
+    await expect(newer).to_have_count(0)
 
 
 async def test_a_task_that_was_cancelled_before_an_attempt_waits_for_no_worker(dashboard: Dashboard, user: Visitor) -> None:

@@ -1,14 +1,13 @@
 // The latest analysis of each project.
 
 import { useMemo } from "preact/hooks";
-import { readPages } from "../../kit/data/http";
-import { useLoad } from "../../kit/data/load";
 import { Link, useQuery } from "../../kit/page/router";
 import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
 import { Ago } from "../../kit/parts/time";
 import { count, projectName, score, shortCommit } from "../data/names";
 import { analysisAt } from "../data/places";
+import { outdated, useRepos } from "../data/repos";
 import { figuresOf, riskyOf } from "../data/risky";
 import type { Analysis } from "../data/types";
 
@@ -44,17 +43,13 @@ const COLUMNS: readonly Column<Analysis>[] = [
 export default function Analyses() {
   const [filter, setFilter] = useQuery("q");
   const [sortQuery, setSort] = useQuery("sort");
-  const { value, error, reload } = useLoad(async (signal) => {
-    const found: Analysis[] = [];
-    await readPages<Analysis>("/api/repos?limit=1000", (page) => void found.push(...page), { signal });
-    return found;
-  }, []);
+  const { analyses, read, error } = useRepos();
   const sort = parseSort(sortQuery);
   const rows = useMemo(() => {
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (one: Analysis) => words.every((word) => `${one.repo_info.url} ${one.project}`.toLowerCase().includes(word));
-    return sorted((value ?? []).filter(fits), COLUMNS, sort);
-  }, [value, filter, sortQuery]);
+    return sorted(analyses.filter(fits), COLUMNS, sort);
+  }, [analyses, filter, sortQuery]);
   return (
     <div class="page full">
       <section class="list" aria-label="Analyses">
@@ -70,14 +65,14 @@ export default function Analyses() {
             onInput={(event) => setFilter(event.currentTarget.value, { replace: true })}
           />
         </div>
-        {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
-        {!value && !error && <Skeleton lines={8} />}
-        {value?.length === 0 && (
+        {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : null}
+        {!read && !error && <Skeleton lines={8} />}
+        {read && analyses.length === 0 && (
           <Empty title="No repository is analysed yet">
             <Command text="gctd repo analyze https://github.com/owner/name" />
           </Empty>
         )}
-        {value && value.length > 0 && rows.length === 0 && <Empty title={`No project matches ${filter}`} />}
+        {analyses.length > 0 && rows.length === 0 && <Empty title={`No project matches ${filter}`} />}
         {rows.length > 0 && <Table label="Analyses" rows={rows} keyOf={(one) => one.id} columns={COLUMNS} sort={sort} onSort={(next) => setSort(sortText(next))} />}
       </section>
     </div>

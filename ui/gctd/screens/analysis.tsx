@@ -13,6 +13,7 @@ import { useTitle } from "../../kit/page/title";
 import { rescore } from "../data/actions";
 import { Functions } from "../analysis/functions";
 import { Verdict } from "../analysis/gate";
+import { Newer } from "../analysis/newer";
 import { Distribution, Exports, Gaps } from "../analysis/parts";
 import { EVERY, directoryName, directoryOf, isChosen, isMissing, parseRange, type Range, rangeText, thresholdOf } from "../analysis/risk";
 import { Scatter } from "../analysis/scatter";
@@ -41,7 +42,7 @@ export default function AnalysisScreen({ params }: ScreenProps) {
       </div>
     );
   }
-  return value ? <Shown key={path} analysis={value} isLatest={!task} /> : <Skeleton lines={8} />;
+  return value ? <Shown key={path} analysis={value} isLatest={!task} reload={reload} /> : <Skeleton lines={8} />;
 }
 
 /** The pages above an analysis. */
@@ -52,7 +53,7 @@ function above({ repo_id: repo, repo_info: { url } }: Whole): readonly Crumb[] {
   ];
 }
 
-function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
+function Shown({ analysis, isLatest, reload }: { analysis: Whole; isLatest: boolean; reload: () => void }) {
   const { repo_info: info, entries } = analysis;
   const figures = figuresOf(analysis);
   const threshold = thresholdOf(analysis.flags);
@@ -91,6 +92,7 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
           </button>
         </p>
       </header>
+      {isLatest && <Newer id={analysis.id} known={[analysis.task_id]} reload={reload} />}
       <ul class="figures" aria-label="Figures">
         <Figure name="average CRAP" value={score(figures.average)} to={history} />
         <Figure name={risky === 1 ? "risky function" : "risky functions"} value={count(risky)} bad={risky > 0} to={withQuery({ ...NO_CHOICE, only: "risky" })} />

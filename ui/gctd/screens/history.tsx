@@ -11,6 +11,7 @@ import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { type Column, Table } from "../../kit/parts/table";
 import { utc } from "../../kit/parts/time";
 import { useTitle } from "../../kit/page/title";
+import { Newer } from "../analysis/newer";
 import { brokenText, isMissing } from "../analysis/risk";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
@@ -77,6 +78,7 @@ export default function History({ params }: ScreenProps) {
           </p>
         )}
       </header>
+      <Newer id={id} known={history.map((entry) => entry.task_id)} reload={reload} />
       <Trend id={id} history={history} />
       <Analyses id={id} history={history} />
       {history.length < 2 ? <p class="muted">There is nothing yet to compare this analysis with.</p> : null}

@@ -1,40 +1,18 @@
 // The event log: every event with its sequence, found by kind, type, aggregate and text; and how things were at any of them.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Drawer } from "../../kit/page/drawer";
-import { ask, read } from "../../kit/data/http";
+import { read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { go, Link, useQuery, withQuery } from "../../kit/page/router";
 import { Copy, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { type Column, Table } from "../../kit/parts/table";
 import { Ago, utc } from "../../kit/parts/time";
 import { useTitle } from "../../kit/page/title";
-import { stream } from "../data/live";
+import { type Entry, type Page, useLog } from "../data/log";
 import { count, plural } from "../data/names";
 import type { ScreenProps } from "../screen";
 import "./log.css";
-
-interface Entry {
-  position: string;
-  sequence: number;
-  aggregate: string;
-  type: string | null;
-  version: number | null;
-  at: string | null;
-  data: unknown;
-  commit: string | null;
-  correlation: string | null;
-  causation: string | null;
-  actor: string | null;
-  problem: string | null;
-}
-
-interface Page {
-  from: number;
-  to: number;
-  end: number;
-  events: Entry[];
-}
 
 interface State {
   aggregate: string;
@@ -139,42 +117,9 @@ function Field({ label, value, set, placeholder }: { label: string; value: strin
   );
 }
 
-interface Reading {
-  entries: readonly Entry[];
-  /** From which sequence on it was looked at, and the end of the log then. */
-  from: number;
-  end: number;
-  next: string | null;
-}
-
 function Found({ path, open }: { path: string; open: string | null }) {
-  const [reading, setReading] = useState<Reading | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
-  const [newer, setNewer] = useState(0);
-  const load = async (address: string, before: Reading | null, signal?: AbortSignal) => {
-    setBusy(true);
-    setError(null);
-    try {
-      const { body, next } = await ask<Page>("GET", address, signal ? { signal } : {});
-      setReading({ entries: [...(before?.entries ?? []), ...body.events], from: body.from, end: before?.end ?? body.end, next });
-      if (!before) setNewer(0);
-    } catch (reason) {
-      if (!signal?.aborted) setError(reason);
-    } finally {
-      setBusy(false);
-    }
-  };
-  useEffect(() => {
-    const controller = new AbortController();
-    void load(path, null, controller.signal);
-    const stop = stream.listen((events) => setNewer((known) => known + events.length));
-    return () => {
-      controller.abort();
-      stop();
-    };
-  }, [path]);
-  if (error && !reading) return <ErrorPanel error={error} retry={() => void load(path, null)} />;
+  const { reading, error, busy, newer, readAgain, readOlder } = useLog(path);
+  if (error && !reading) return <ErrorPanel error={error} retry={readAgain} />;
   if (!reading) return <Skeleton lines={8} />;
   const { entries, from, end, next } = reading;
   return (
@@ -184,17 +129,17 @@ function Found({ path, open }: { path: string; open: string | null }) {
           {plural(entries.length, "event")}; sequences {count(from)} to {count(end)}
         </span>
         {newer > 0 && (
-          <button type="button" class="small primary" onClick={() => void load(path, null)}>
+          <button type="button" class="small primary" onClick={readAgain}>
             {count(newer)} since: read again
           </button>
         )}
       </p>
       {entries.length === 0 && !next && <Empty title="No event matches" />}
       {entries.length > 0 && <Table label="Events" rows={entries} keyOf={(entry) => entry.position} columns={COLUMNS} open={open} />}
-      {error ? <ErrorPanel error={error} /> : null}
+      {error ? <ErrorPanel error={error} retry={readAgain} /> : null}
       {next && (
         <p class="buttons left">
-          <button type="button" disabled={busy} onClick={() => void load(next, reading)}>
+          <button type="button" disabled={busy} onClick={() => readOlder(reading)}>
             {busy ? "Reading" : `Read events before ${count(from)}`}
           </button>
         </p>

@@ -36,10 +36,10 @@ export default function Repository({ params }: ScreenProps) {
       </div>
     );
   }
-  return <Shown key={id} repo={repo} analyses={analyses.filter((each) => each.repo_id === id)} />;
+  return <Shown key={id} repo={repo} error={error} analyses={analyses.filter((each) => each.repo_id === id)} />;
 }
 
-function Shown({ repo, analyses }: { repo: Repo; analyses: readonly Analysis[] }) {
+function Shown({ repo, error, analyses }: { repo: Repo; error: unknown; analyses: readonly Analysis[] }) {
   const [updates, setUpdates] = useState<readonly Update[] | null>(null);
   const [chosen, choose] = useQuery("project");
   const name = repoName(repo.URL);
@@ -69,6 +69,7 @@ function Shown({ repo, analyses }: { repo: Repo; analyses: readonly Analysis[] }
         </div>
         <Actions repo={repo} setUpdates={setUpdates} />
       </header>
+      {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : null}
       {repo.StatusReason && <p class="reason">{repo.StatusReason}</p>}
       {updates?.some((update) => update.project === null) && <p class="muted">{updates[0]?.error ?? updates[0]?.note}</p>}
       <div class="columns wide-left">
