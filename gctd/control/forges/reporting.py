@@ -22,6 +22,7 @@ from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.forges.api import ForgeApi, ForgeFailed
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.report_contents import ReportContents
+from gctd.control.requests.new_tasks import tracked_ref
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.delivery import DELIVERY
 from gctd.domain.delivery.commands import (
@@ -39,6 +40,7 @@ from gctd.domain.delivery.state import Delivery, DeliveryStatus
 from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
 from gctd.domain.repo import REPO
 from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.task import TASK
 from gctd.domain.verdict import Result
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
@@ -166,10 +168,8 @@ class Reporting:
         names = [project.name for project in known.projects if project.problem is None]
         there: dict[str, str] = {}
         for name in names:
-            tasks = await self._queries.tasks_of_commit(known.id, name, state.commit_sha)
-            usable = [one for one in tasks if one.status not in ("failed", "expired")]
-            if usable:
-                there[name] = usable[0].id
+            if (usable := await self._usable(known, name, state)) is not None:
+                there[name] = usable
         new = [name for name in names if name not in there]
 
         def step(tasks: Sequence[str]) -> CommandStep[Delivery, DeliveryCommand, DeliveryEvent]:
@@ -181,6 +181,20 @@ class Reporting:
             )
         else:
             await self._execute(state.id, step(()).command)
+
+    async def _usable(self, known: Repo, name: str, state: Delivery) -> str | None:
+        """Return the newest task of the commit that can answer the delivery, None without one.
+
+        A push to the ref that a project tracks makes the latest analysis: a task for a pull request or for a base never does.
+        """
+        tracked = state.number is None and state.ref == tracked_ref(known, name)
+        for one in await self._queries.tasks_of_commit(known.id, name, state.commit_sha):
+            if one.status in ("failed", "expired"):
+                continue
+            last = await self._log.last(TASK.aggregate(one.id)) if tracked else None
+            if last is None or not last.state.baseline:
+                return one.id
+        return None
 
     # The result
 

@@ -83,7 +83,7 @@ class NewTasks:
             repo_id=known.id,
             repo_url=known.url,
             project=project,
-            ref=config.ref or known.default_ref,
+            ref=tracked_ref(known, project),
             engine=engine,
             max_attempts=self._policy.max_attempts,
             config=config,
@@ -116,6 +116,11 @@ class NewTasks:
             reuse_since=None,
             go_version="",
         )
+
+
+def tracked_ref(known: Repo, project: str) -> str:
+    """Return the ref whose last commit is the project's latest analysis: a setting, or the default branch."""
+    return effective(known.configs, project).ref or known.default_ref
 
 
 def projects_of(known: Repo, project: str | None) -> Sequence[str]:

@@ -53,9 +53,9 @@ class Forges:
         """Post a delivery; status and answer."""
         return await self.system.status(f"/api/hooks/{kind}", "POST", data=body, headers=headers)
 
-    async def push(self, path: str, made: MadeUp, delivery: str, *, before: str = OLD.commit_sha) -> str:
+    async def push(self, path: str, made: MadeUp, delivery: str, *, before: str = OLD.commit_sha, branch: str = "main") -> str:
         """Deliver a push of GitHub that is taken; the id of the delivery in the log."""
-        body = github_push(path, before, made.commit_sha)
+        body = github_push(path, before, made.commit_sha, branch=branch)
         status, answer = await self.deliver("github", body, signed(body, event="push", delivery=delivery))
         assert (status, answer["note"]) == (202, ""), answer
         id_: str = answer["id"]
@@ -262,9 +262,21 @@ async def test_a_push_and_a_pull_request_of_one_commit_have_one_task(forges: For
     await forges.system.register("https://github.test/owner/both")
     pull = github_pull("owner/both", 8, RISKY.commit_sha, OLD.commit_sha)
     delivered = forges.deliver("github", pull, signed(pull, event="pull_request", delivery="b-2"))
-    pushed, (_, answer) = await asyncio.gather(forges.push("owner/both", RISKY, "b-1"), delivered)
+    pushed, (_, answer) = await asyncio.gather(forges.push("owner/both", RISKY, "b-1", branch="feature"), delivered)
     first, second = [(await forges.ended(id_))[1] for id_ in (pushed, answer["id"])]
     assert first.tasks == second.tasks
+
+
+async def test_a_pull_request_that_is_merged_as_it_is_becomes_the_latest_analysis(forges: Forges) -> None:
+    """A fast-forward merge pushes the commit of the pull request, whose analysis is never the latest, to the branch."""
+    await forges.system.register("https://github.test/owner/merged")
+    await forges.ended(await forges.push("owner/merged", OLD, "g-1", before=CLEAN.commit_sha))
+    (pulled,) = (await forges.ended(await forges.pull("owner/merged", 9, RISKY, "g-2")))[1].tasks
+    (pushed,) = (await forges.ended(await forges.push("owner/merged", RISKY, "g-3")))[1].tasks
+    latest = [one for one in await forges.system.get("/api/repos") if one["repo_info"]["url"].endswith("owner/merged")]
+    assert [(one["repo_info"]["commit_sha"], one["task_id"]) for one in latest] == [(RISKY.commit_sha, pushed)], pulled
+    again = (await forges.ended(await forges.pull("owner/merged", 10, RISKY, "g-4")))[1].tasks
+    assert again == (pushed,), "a task of the branch answers a pull request"
 
 
 async def test_a_forge_that_does_not_answer_delays_no_other_forge(forges: Forges) -> None:

@@ -151,10 +151,10 @@ def with_token(*, event: str, delivery: str, secret: str = SECRET) -> dict[str, 
     }
 
 
-def github_push(path: str, before: str, after: str) -> bytes:
-    """A push to main."""
+def github_push(path: str, before: str, after: str, *, branch: str = "main") -> bytes:
+    """A push to a branch."""
     repository = {"full_name": path, "default_branch": "main"}
-    return json.dumps({"ref": "refs/heads/main", "before": before, "after": after, "repository": repository}).encode()
+    return json.dumps({"ref": f"refs/heads/{branch}", "before": before, "after": after, "repository": repository}).encode()
 
 
 def github_pull(path: str, number: int, commit: str, base: str, *, action: str = "opened") -> bytes:
