@@ -207,15 +207,16 @@ class Judging:
         return judged
 
     async def _base_task(self, after: AnalysisView, baseline: Baseline) -> TaskView | None:
-        """Return the last task queued to analyse the base since the judged analysis was made.
+        """Return the last task queued to analyse the base since the judged analysis was stored, by the order of the log.
 
         A completed task is not queued again: if its analysis was made in another way, a second analysis would be as well.
         """
         if not baseline.commit:
             return None
-        tasks = await self._queries.tasks_of_commit(after.repo_id, after.project, baseline.commit)
-        made = datetime.fromisoformat(after.analyzed_at)
-        return next((one for one in tasks if datetime.fromisoformat(one.created_at) >= made), None)
+        for one in await self._queries.tasks_of_commit(after.repo_id, after.project, baseline.commit):
+            if await self._log.last(TASK.aggregate(one.id), up_to=after.sequence) is None:
+                return one
+        return None
 
     async def _with_base(self, found: AnalysisJudgement, context: Context | None) -> AnalysisJudgement:
         """Queue an analysis of the base in the same way as the commit. Several servers at the same moment queue it once."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, cast
 
 import attrs
+import pytest
 
 from eventlog.broker.blobs import MemoryBlobs
 from eventlog.commands import Commands
@@ -18,6 +20,7 @@ from gctd.domain.delivery.commands import ReceiveDelivery, ScheduleDelivery
 from gctd.domain.delivery.state import Delivery, DeliveryStatus
 from gctd.domain.registry import REGISTRY
 from gctd.domain.task import TASK
+from gctd.domain.task.commands import QueueTask
 from gctd.domain.task.events import TaskEvent
 from gctd.domain.verdict import Result, Rules
 from gctd.engines import report as report_format
@@ -95,11 +98,11 @@ async def test_a_deleted_task_is_reported() -> None:
     assert (state.status, state.state, state.description) == (DeliveryStatus.DECIDED, "error", "a task was deleted")
 
 
-async def judged(tables: Tables, after: AnalysisView, blobs: MemoryBlobs) -> AnalysisJudgement:
+async def judged(tables: Tables, after: AnalysisView, blobs: MemoryBlobs, log: MemoryLog | None = None) -> AnalysisJudgement:
     nothing = cast("Any", None)
     queries = cast("TrackerQueries", tables)
     baselines = Baselines(queries, nothing, nothing, nothing)
-    log = MemoryLog(REGISTRY)
+    log = log or MemoryLog(REGISTRY)
     judging = Judging(log, Commands(log), queries, blobs, nothing, baselines, caught_up=tables.catch_up)
     return await judging.look(after, BASE, Rules(threshold=30.0, max_new=0))
 
@@ -113,6 +116,20 @@ async def test_a_base_whose_analysis_ends_during_the_question_is_compared_with()
     ended = task_after(QUEUED, STARTED, ENDED[0])
     found = await judged(Tables(base=base, base_task=ended), after, blobs)
     assert (found.result, found.reason, found.baseline.analysis) == (Result.PASSED, "", base)
+
+
+@pytest.mark.parametrize("skew", [timedelta(hours=-1), timedelta(hours=1)])
+async def test_the_task_of_a_base_is_found_by_the_log_whatever_clocks_show(skew: timedelta) -> None:
+    """A task that was queued before the judged analysis may have been made in another way; one after it was made for it."""
+    blobs, made, log = MemoryBlobs(), report(entry()), MemoryLog(REGISTRY)
+    stored = await blobs.put(report_format.encode(made))
+    after = analysis(made, report_digest=stored.digest, states=STATES, analyzed_at=(QUEUED.at + skew).isoformat())
+    tables = Tables(base_task=task_after(QUEUED, STARTED))
+    queued = await Commands(log).execute(TASK, QUEUED.id, QueueTask(QUEUED))
+    earlier = await judged(tables, attrs.evolve(after, sequence=queued.sequence), blobs, log)
+    assert earlier.base_task is None
+    later = await judged(tables, attrs.evolve(after, sequence=queued.sequence - 1), blobs, log)
+    assert later.base_task == tables.base_task
 
 
 async def test_a_base_without_an_analysis_leaves_the_result_unknown() -> None:
