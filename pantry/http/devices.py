@@ -168,7 +168,16 @@ def _rows(text: str) -> Sequence[str]:
 _TAGS = ("session",)
 
 ROUTES = (
-    Route("POST", "/api/v1/pairings", pair, summary="Make a code for a device", tags=_TAGS, status=201, scope=Scope.READ),
+    Route(
+        "POST",
+        "/api/v1/pairings",
+        pair,
+        summary="Make a code for a device",
+        tags=_TAGS,
+        status=201,
+        scope=Scope.READ,
+        errors=(409,),
+    ),
     Route("POST", "/api/v1/pairings:claim", claim_pairing, summary="Sign a device in", tags=_TAGS, open=True, errors=(403, 409)),
     Route("GET", "/api/v1/sessions", list_sessions, summary="List sessions", tags=_TAGS),
     Route("DELETE", "/api/v1/sessions/{id}", end_session, summary="End a session", tags=_TAGS, scope=Scope.READ, errors=(404,)),

@@ -19,7 +19,7 @@ from httpkit.server.callers import Caller, Scope
 from httpkit.server.guard import same
 from servicekit.access.secret import SessionText
 from servicekit.access.service_access import ServiceAccess, end_of
-from servicekit.access.token.commands import ClaimPairing, OfferPairing, TokenRefused
+from servicekit.access.token.commands import ClaimPairing, OfferPairing, TokenFull, TokenRefused
 from servicekit.access.token.state import Session
 
 CODE = timedelta(minutes=5)
@@ -69,7 +69,8 @@ class Devices:
     async def offer(self, caller: Caller, name: str, scope: Scope | None = None) -> Offer:
         """Return a code for a device. Without a scope the device may write, if the caller may.
 
-        Raises NotPermitted for a scope beyond the caller's, TokenRefused for a token that is not valid any more.
+        Raises NotPermitted for a scope beyond the caller's, TokenRefused for a token that is not valid any more, and
+        TokenFull for one with too many codes with more rights.
         """
         assert caller.token is not None, "a code is offered by the holder of a token"
         wanted = scope or min(caller.scope, Scope.WRITE, key=list(Scope).index)
@@ -84,7 +85,7 @@ class Devices:
         return Offer(id=made.id, code=made.reveal(), scope=wanted, expires_at=end)
 
     async def claim(self, code: str) -> SignedIn:
-        """Sign a device in by a code, which is used up then. Raises PairingRefused."""
+        """Sign a device in by a code, which is used up then. Raises PairingRefused, TokenFull, which leaves the code unused."""
         refused = PairingRefused("this code is unknown, was used already or has expired: ask for a new one")
         given, now, access = self._access.parse(code), self._access.now(), self._access
         if given is None:
@@ -98,6 +99,8 @@ class Devices:
         command = ClaimPairing(pairing=offered.id, digest=access.digest_of(made), expires_at=end, at=now)
         try:
             outcome = await access.commands.execute(self._decider, token.id, command, Context(actor=access.caller(token).actor))
+        except TokenFull:
+            raise
         except TokenRefused as error:
             raise refused from error
         session = outcome.state.session(offered.id, now)

@@ -15,8 +15,8 @@ from servicekit.access.devices import CODE, DEVICE, Devices, NoSuchSession, Pair
 from servicekit.access.model import row_of
 from servicekit.access.secret import SessionText
 from servicekit.access.service_access import ServiceAccess
-from servicekit.access.token.commands import RevokeToken
-from servicekit.access.token.state import MOST_PAIRINGS, Session, Token
+from servicekit.access.token.commands import RevokeToken, TokenRefused
+from servicekit.access.token.state import MOST_PAIRINGS, MOST_SESSIONS, Session, Token
 from tests.servicekit.test_tokens import Clock, issue, opened
 
 
@@ -122,6 +122,37 @@ async def test_sessions_are_ended_by_a_holder_with_their_rights() -> None:
         await home.devices.end(home.holder, writer.session.id)
     await home.devices.end(wall, reader.session.id)
     assert await home.devices.sessions(home.holder) == []
+
+
+async def test_a_further_device_ends_no_session_with_more_rights() -> None:
+    """The oldest one with at most its rights is ended. Without one the code is refused, and can be used later."""
+    home = await house()
+    writers = [await home.devices.claim((await home.devices.offer(home.holder, "phone")).code) for _ in range(MOST_SESSIONS - 1)]
+    walls = [await home.devices.claim((await home.devices.offer(home.holder, "wall", Scope.READ)).code) for _ in range(3)]
+    assert [one.id for one in await home.devices.sessions(home.holder)] == [*(w.session.id for w in writers), walls[2].session.id]
+    await home.devices.end(home.holder, walls[2].session.id)
+    await home.access.open_session(home.holder)
+    code = (await home.devices.offer(home.holder, "wall", Scope.READ)).code
+    with pytest.raises(TokenRefused, match="20 open sessions with more rights"):
+        await home.devices.claim(code)
+    await home.devices.end(home.holder, writers[0].session.id)
+    assert (await home.devices.claim(code)).session.name == "wall"
+    full = await home.devices.claim((await home.devices.offer(home.holder, "tablet", Scope.WRITE)).code)
+    ids = [one.id for one in await home.devices.sessions(home.holder)]
+    assert (len(ids), ids[-1]) == (MOST_SESSIONS, full.session.id)
+    assert writers[1].session.id not in ids
+
+
+async def test_a_further_code_withdraws_no_code_with_more_rights() -> None:
+    home = await house()
+    reader = await home.devices.claim((await home.devices.offer(home.holder, "wall", Scope.READ)).code)
+    wall = await home.access.by_session(reader.cookie)
+    assert wall is not None
+    offers = [await home.devices.offer(home.holder, "phone") for _ in range(MOST_PAIRINGS)]
+    with pytest.raises(TokenRefused, match="5 unused codes with more rights"):
+        await home.devices.offer(wall, "phone")
+    for offer in offers:
+        await home.devices.claim(offer.code)
 
 
 async def test_a_device_of_the_shared_token_ends_with_that() -> None:

@@ -10,6 +10,7 @@ import attrs
 
 from eventlog import Decider, Registry
 from eventlog.errors import EventLogError
+from httpkit.server.callers import Scope
 from servicekit.access.token.events import (
     PairingOffered,
     SessionClosed,
@@ -19,7 +20,7 @@ from servicekit.access.token.events import (
     TokenRevoked,
     TokenUsed,
 )
-from servicekit.access.token.state import Token, evolve
+from servicekit.access.token.state import MOST_PAIRINGS, MOST_SESSIONS, Token, evolve
 
 COARSE = timedelta(hours=1)
 """The use of a token is noted if the last noted one is this old."""
@@ -29,6 +30,10 @@ class TokenRefused(EventLogError):
     """A command on a token is not possible in its present state."""
 
     status = HTTPStatus.CONFLICT
+
+
+class TokenFull(TokenRefused):
+    """The token has the largest number of sessions or codes, and each has more rights than the new one."""
 
 
 class NoSuchToken(EventLogError):
@@ -107,7 +112,7 @@ TokenCommand = IssueToken | UseToken | RevokeToken | OpenSession | OfferPairing 
 
 
 def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
-    """Return the events of a command. Raises NoSuchToken, TokenRefused."""
+    """Return the events of a command. Raises NoSuchToken, TokenRefused, TokenFull."""
     match command:
         case IssueToken():
             if state is not None:
@@ -115,10 +120,12 @@ def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
             return [TokenIssued(**attrs.asdict(command))]
         case OpenSession():
             _check_valid(state, command.at)
-            return [SessionOpened(**attrs.asdict(command))]
+            opened = SessionOpened(**attrs.asdict(command))
+            return [*_ended_for(opened, state), opened]
         case OfferPairing():
             _check_valid(state, command.at)
-            return [PairingOffered(**attrs.asdict(command))]
+            offered = PairingOffered(**attrs.asdict(command))
+            return [*_ended_for(offered, state), offered]
     if state is None:
         raise NoSuchToken("there is no such token: `token list` shows the tokens")
     match command:
@@ -128,7 +135,8 @@ def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
         case RevokeToken():
             return [] if state.revoked_at is not None else [TokenRevoked(at=command.at)]
         case ClaimPairing():
-            return [_claimed(command, state)]
+            claimed = _claimed(command, state)
+            return [*_ended_for(claimed, state), claimed]
         case CloseSession():
             is_there = command.session in {one.id for one in state.sessions} | {one.id for one in state.pairings}
             return [SessionClosed(session=command.session, at=command.at)] if is_there else []
@@ -137,6 +145,22 @@ def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
 def _check_valid(state: Token | None, at: datetime) -> None:
     if state is not None and not state.is_valid(at):
         raise TokenRefused(f"the token {state.name!r} is revoked or expired")
+
+
+def _ended_for(new: SessionOpened | PairingOffered, state: Token | None) -> Sequence[SessionClosed]:
+    """Return the end of the oldest one with at most the rights of a new one, if the new one has no room. Raises TokenFull."""
+    if state is None:
+        return []
+    sessions = state.sessions, MOST_SESSIONS, "open sessions"
+    some, most, kind = sessions if isinstance(new, SessionOpened) else (state.pairings, MOST_PAIRINGS, "unused codes")
+    still = [one for one in some if new.at < one.expires_at]
+    if len(still) < most:
+        return []
+    rights = Scope(new.scope or state.scope)
+    for one in still:
+        if rights.covers(Scope(one.scope or state.scope)):
+            return [SessionClosed(session=one.id, at=new.at)]
+    raise TokenFull(f"the token has {most} {kind} with more rights than the new one: end one of them")
 
 
 def _claimed(command: ClaimPairing, state: Token) -> SessionOpened:

@@ -65,7 +65,10 @@ class SessionOpened:
 
 @attrs.frozen(kw_only=True)
 class SessionClosed:
-    """A browser signed out, a holder ended the session of a device, or withdrew its pairing code."""
+    """A browser signed out, a holder ended the session of a device, or withdrew its pairing code.
+
+    It is also the end of the oldest session or code of a token that has no room for a new one.
+    """
 
     session: str
     at: datetime

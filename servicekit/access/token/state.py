@@ -22,9 +22,9 @@ T = TypeVar("T", bound="Session | PairingCode")
 SHARED = "auth_token"
 """The id of the aggregate with the sessions that were opened with the token of the setting `auth_token`."""
 MOST_SESSIONS = 20
-"""Open sessions of a token; a further one ends the oldest."""
+"""Open sessions of a token; a further one ends the oldest with at most its rights."""
 MOST_PAIRINGS = 5
-"""Unused pairing codes of a token; a further one withdraws the oldest."""
+"""Unused pairing codes of a token; a further one withdraws the oldest with at most its rights."""
 
 
 @attrs.frozen(kw_only=True)
@@ -126,7 +126,7 @@ def _found(some: tuple[T, ...], id_: str, now: datetime) -> T | None:
 
 
 def _with(some: tuple[T, ...], new: T, at: datetime, most: int) -> tuple[T, ...]:
-    """Add one. Expired ones are dropped, and the oldest ones if there are too many."""
+    """Add one. Expired ones are dropped, and the oldest ones if there are too many: a commit may have no event of their end."""
     still = [one for one in some if at < one.expires_at]
     return (*still[-(most - 1) :], new)
 
