@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -115,7 +116,11 @@ def _check_links(beside: Report) -> None:
 
 
 def _empty_profile(module_dir: Path) -> Path:
+    """Return the path of an empty file in the place of the profile. A worker has put one there."""
     path = module_dir / STAGED
+    with suppress(OSError), open_regular(path) as file:
+        if not file.read(1):
+            return path
     path.unlink(missing_ok=True)
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     return path

@@ -21,17 +21,17 @@ _log = structlog.get_logger(__name__)
 
 @contextmanager
 def staged(source: Directory, root: Path, project: str, profile: bytes | None) -> Iterator[Path | None]:
-    """Write the profile and provide its path; None if there is no profile. Any file of that name is removed before and after.
+    """Write the profile and provide its path. Any file of that name is removed before and after.
 
+    Without a profile it provides None, and writes an empty file: go-crap needs one, and the sandbox of the engine writes none.
     `source` is the checkout, opened before any test ran, `root` its path; `project` is the directory of the module in it. No
     symbolic link on the way is followed. After a crash the profile is removed with the job's folder. Raises ScanError.
     """
     with _opened(source, project) as module:
         try:
             module.remove(STAGED)
-            if profile is not None:
-                with module.create(STAGED) as file:
-                    file.write(profile)
+            with module.create(STAGED) as file:
+                file.write(profile or b"")
         except OSError as error:
             raise ScanError(f"the profile cannot be written to {project}: {error.strerror}") from error
         try:

@@ -39,14 +39,15 @@ class Host:
     blobs: MemoryBlobs
     log: list[str] = attrs.field(factory=list)
 
-    async def scan(self, repo: gorepo.GoRepo, test_args: str | None = None) -> Analysis:
+    async def scan(self, repo: gorepo.GoRepo, test_args: str | None = None, engine: str = "native") -> Analysis:
         """Scan the root of a repository, as for a task."""
         self.log.clear()
 
         async def on_stage(stage: str, progress: object = None) -> None:
             """Not of interest."""
 
-        return await self.scanning.scan(task(repo, ProjectConfig(test_args=test_args)), on_stage, self.log.append)
+        wanted = attrs.evolve(task(repo, ProjectConfig(test_args=test_args)), engine=engine)
+        return await self.scanning.scan(wanted, on_stage, self.log.append)
 
     async def profile(self, analysis: Analysis) -> str:
         """The coverage profile that was stored."""

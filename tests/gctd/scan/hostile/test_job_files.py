@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from gctd.engines.report import decode
 from gctd.worker.work import WorkFailed
 from tests.gctd.scan.hostile.conftest import Host, attacking
 from tests.support.tracker import go_repo as gorepo
+from tests.support.tracker.gocrap import install
 
 CANARY = "mode: set\nexample.com/hostile/canary.go:1.1,2.2 1 1\n"
 
@@ -110,3 +113,16 @@ async def test_two_jobs_at_once_keep_their_own_results(tmp_path: Path, host: Hos
     beside = await host.scan(good, test_args="-count=1")
     assert await host.profile(beside) == await host.profile(alone)
     assert beside.summary == alone.summary
+
+
+async def test_the_engine_go_crap_scores_a_module_without_a_profile(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs a file in the place of the profile, and the sandbox does not let it write there."""
+    install(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    tagged = {name: f"//go:build other\n\n{text}" for name, text in gorepo.tested("one").items()}
+    repo = gorepo.make(tmp_path / "repo", files={"go.mod": gorepo.module("example.com/one"), **tagged})
+    analysis = await host.scan(repo, engine="go-crap")
+    assert (analysis.engine, analysis.profile, analysis.states) == ("go-crap", None, {"not_built": 2})
+    assert decode(await host.blobs.get(analysis.report.digest)).profile is None
