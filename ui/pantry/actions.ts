@@ -16,10 +16,15 @@ export interface Booked {
   id: string;
   ean13: string;
   text: string;
+  /** The id of the change that booked it, if that was made here. */
+  change?: number;
 }
 
 /** The movements that can be undone, the latest last. */
 export const booked = new Cell<readonly Booked[]>([]);
+
+/** The ids of the changes whose movements were undone on this page. */
+export const undone = new Cell<ReadonlySet<number>>(new Set());
 
 /** The result of a scanned code. */
 export type Mode = "show" | Direction;
@@ -34,9 +39,13 @@ export const open = (ean13: string | null): void => go(withQuery({ product: ean1
 
 const named = (ean13: string): Partial<Product> => products.value.byCode.get(ean13)?.product ?? {};
 
-export function book(ean13: string, type: Direction, quantity: number, product: Partial<Product> = named(ean13), note = ""): void {
-  if (!(quantity > 0)) return complain(new Error("The quantity is a number above 0, with at most three decimal places."));
-  void put(ean13, "/movements", { product_ean13: ean13, type, quantity, ...remarks(note) }, bookingText(ean13, type, quantity, product));
+/** Book a quantity. Return the change when it is kept, and null for a wrong quantity. */
+export async function book(ean13: string, type: Direction, quantity: number, product: Partial<Product> = named(ean13), note = ""): Promise<Change | null> {
+  if (!(quantity > 0)) {
+    complain(new Error("The quantity is a number above 0, with at most three decimal places."));
+    return null;
+  }
+  return put(ean13, "/movements", { product_ean13: ean13, type, quantity, ...remarks(note) }, bookingText(ean13, type, quantity, product));
 }
 
 export function bookingText(ean13: string, type: Direction, quantity: number, product: Partial<Product> = named(ean13)): string {
@@ -56,8 +65,8 @@ export function countText(ean13: string, counted: number): string {
 export function undo(movement: Booked): void {
   const path = `/movements/${movement.id}/undo`;
   if (queue.value.waiting.some((change) => change.path === path)) return;
+  undoing.set(movement.id, booked.value.find(({ id }) => id === movement.id) ?? movement);
   booked.set(booked.value.filter(({ id }) => id !== movement.id));
-  undoing.set(movement.id, movement);
   void put(movement.ean13, path, {}, `undo: ${movement.text}`);
 }
 
@@ -117,17 +126,18 @@ interface Counted {
 
 /** Show the answer to a change. */
 export function settled(change: Change, answer: Answer<unknown> | Problem): void {
-  const undone = UNDO.exec(change.path)?.[1];
+  const reverses = UNDO.exec(change.path)?.[1];
+  const movement = reverses ? undoing.get(reverses) : undefined;
   if (answer instanceof Problem) {
-    const movement = undone && undoing.get(undone);
     if (movement && answer.status !== 409) canUndo(movement); // 409: somebody else undid it
     return say("");
   }
   const { body, sequence } = answer;
-  if (undone) return moved(body as Movement, sequence, `${(body as Movement).type} again, undone`);
+  if (movement?.change) undone.set(new Set([...undone.value, movement.change]));
+  if (reverses) return moved(body as Movement, sequence, `${(body as Movement).type} again, undone`);
   if (change.path === "/movements") {
     const { id, product_ean13: ean13, type } = body as Movement;
-    canUndo({ id, ean13, text: change.text });
+    canUndo({ id, ean13, text: change.text, change: change.id });
     return moved(body as Movement, sequence, type);
   }
   if (change.path.endsWith("/count")) return counted(body as Counted, sequence, change.text);

@@ -16,7 +16,8 @@ interface Booking {
   quantity: number;
 }
 
-const bookingOf = ({ path, body }: Change): Booking | null => (path === "/movements" ? (body as Booking) : null);
+/** The booking that a change makes, null if it makes another change. */
+export const bookingOf = ({ path, body }: Change): Booking | null => (path === "/movements" ? (body as Booking) : null);
 
 export function Waiting() {
   const { waiting, refused, problem } = useCell(queue);

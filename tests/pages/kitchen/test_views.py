@@ -190,6 +190,40 @@ async def test_the_stock_then_has_the_products_of_all_pages(kitchen: PantrySyste
     await expect(then.filter(has_text="Milk")).to_have_count(1)
 
 
+async def test_the_shopping_list_has_booked_in_only_what_is_booked(kitchen: PantrySystem, cook: Visitor) -> None:
+    await kitchen.one.post(f"/products/{MILK}/count", {"counted": 1})
+    page = await cook.open("/?view=shopping")
+    item = region(page, "Shopping list").get_by_role("listitem").filter(has_text="Milk")
+    bought = page.get_by_label("Bought Milk")
+    await cook.context.set_offline(True)
+    await bought.click()
+    await expect(item).to_contain_text("waits to be booked in")
+    await expect(bought).to_be_checked()
+    await expect(bought).to_be_disabled()
+    await cook.context.set_offline(False)
+    await expect(item).to_contain_text(", booked in")
+    await page.get_by_role("button", name="Undo", exact=True).click()
+    await expect(page.get_by_text("out again, undone")).to_be_visible()
+    await expect(item).not_to_contain_text("booked in")
+    await expect(bought).to_be_enabled()
+    await expect(bought).not_to_be_checked()
+    await page.route(re.compile(r"/movements$"), lambda route: route.fulfill(status=403, json={"error": "may only read"}))
+    await bought.click()
+    await expect(page.get_by_role("region", name="Refused changes")).to_contain_text("may only read")
+    await expect(item).to_contain_text(", refused")
+    await expect(bought).to_be_enabled()
+    assert await kitchen.one.stock(MILK) == 1
+    await page.get_by_role("button", name="Dismiss").click()
+    await page.unroute_all()
+    await bought.click()
+    await expect(item).to_contain_text(", booked in")
+    await kitchen.one.post(f"/products/{MILK}/count", {"counted": 1})
+    await page.get_by_role("button", name="Read again").click()
+    await expect(bought).to_be_enabled()
+    await expect(item).not_to_contain_text("booked in")
+    cook.complaints[:] = [text for text in cook.complaints if "403" not in text and "ERR_INTERNET" not in text]
+
+
 async def test_products_and_movements_are_imported_after_a_preview(kitchen: PantrySystem, cook: Visitor) -> None:
     new, other = own_code(78), own_code(79)
     page = await cook.open("/?view=import")

@@ -98,7 +98,7 @@ function change(part: Part, position: string, changed = 0): void {
   else void look(part.ean13).catch(() => {}); // it is not shown until it is known
 }
 
-/** Put a whole product. None of the known values stays: an answer omits empty ones. */
+/** Put a whole product in place of the known one: an answer omits empty values. */
 function put(product: Product, position: string, changed = 0): void {
   const known = byCode.get(product.ean13);
   if (known && compare(known.position, position) > 0) return;

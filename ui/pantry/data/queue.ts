@@ -64,8 +64,8 @@ export async function startQueue(settled: Settle): Promise<void> {
   sendNow();
 }
 
-/** Keep a change, and send it when all before it of its product are settled. It returns when the change is kept. */
-export async function put(ean13: string, path: string, body: unknown, text: string): Promise<void> {
+/** Keep a change, and send it when all before it of its product are settled. Return it when it is kept. */
+export async function put(ean13: string, path: string, body: unknown, text: string): Promise<Change> {
   await taken;
   const change: Change = { id: Math.max(next, Date.now()), key: newKey(), path, body, ean13, text, at: Date.now(), sent: false, refusal: null };
   next = change.id + 1;
@@ -75,7 +75,11 @@ export async function put(ean13: string, path: string, body: unknown, text: stri
   others.postMessage("changed");
   void navigator.storage?.persist?.().catch(() => {}); // otherwise a full disk may remove what waits
   void send();
+  return changes.find(({ id }) => id === change.id) ?? change; // the one that is kept up to date
 }
+
+/** Whether the service has accepted a change that was put on this page. */
+export const isDone = (change: Change): boolean => change.sent && change.refusal === null && !changes.some(({ id }) => id === change.id);
 
 /** Remove a change that was not sent, or the note of one that was refused. */
 export async function drop(change: Change): Promise<void> {

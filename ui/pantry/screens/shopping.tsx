@@ -5,10 +5,12 @@ import { useCell } from "../../kit/data/cell";
 import { read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
-import { book } from "../actions";
+import { book, undone } from "../actions";
 import { amount, quantityOf } from "../codes/codes";
 import { API } from "../data/live";
 import { products } from "../data/products";
+import { isDone, queue, type Change } from "../data/queue";
+import { bookingOf } from "../waiting";
 
 interface ToBuy {
   ean13: string;
@@ -19,8 +21,16 @@ interface ToBuy {
   suggested: number;
 }
 
+/** The list, and the number of its reading: an item of another reading is another one. */
+async function listed(signal: AbortSignal): Promise<{ reading: number; items: ToBuy[] }> {
+  const items = await read<ToBuy[]>(`${API}/reports/shopping-list`, signal);
+  return { reading: (readings += 1), items };
+}
+
+let readings = 0;
+
 export function Shopping() {
-  const { value, error, reload } = useLoad((signal) => read<ToBuy[]>(`${API}/reports/shopping-list`, signal), []);
+  const { value, error, reload } = useLoad(listed, []);
   return (
     <section class="panel" aria-labelledby="shopping-title">
       <header class="line">
@@ -31,10 +41,10 @@ export function Shopping() {
       </header>
       {error ? <ErrorPanel error={error} retry={reload} /> : null}
       {!value && !error && <Skeleton />}
-      {value?.length === 0 && <Empty title="The shopping list is empty" />}
+      {value?.items.length === 0 && <Empty title="The shopping list is empty" />}
       <ul class="changes">
-        {value?.map((item) => (
-          <Item key={`${item.ean13} ${item.suggested}`} item={item} />
+        {value?.items.map((item) => (
+          <Item key={`${value.reading} ${item.ean13}`} item={item} />
         ))}
       </ul>
     </section>
@@ -44,12 +54,20 @@ export function Shopping() {
 function Item({ item: { ean13, name, unit, suggested } }: { item: ToBuy }) {
   const stock = useCell(products).byCode.get(ean13)?.product.current_stock;
   const [typed, setTyped] = useState(amount(suggested));
-  const [isBought, setBought] = useState(false);
+  const [isSending, setSending] = useState(false);
+  const [change, setChange] = useState<Change | null>(null);
+  const { waiting } = useCell(queue);
+  const isUndone = useCell(undone).has(change?.id ?? 0);
   const quantity = quantityOf(typed);
-  const buy = () => {
-    setBought(true);
-    book(ean13, "in", quantity);
+  const buy = async () => {
+    setSending(true);
+    setChange(await book(ean13, "in", quantity));
+    setSending(false);
   };
+  const isWaiting = isSending || waiting.some((each) => isPurchase(each, ean13));
+  const isBooked = change !== null && isDone(change) && !isUndone;
+  const isBought = isWaiting || isBooked;
+  const state = isWaiting ? ", waits to be booked in" : isBooked ? ", booked in" : change && change.refusal !== null ? ", refused" : "";
   return (
     <li>
       <label class="line">
@@ -58,7 +76,7 @@ function Item({ item: { ean13, name, unit, suggested } }: { item: ToBuy }) {
           {name}{" "}
           <span class="muted">
             {stock === undefined ? "" : `${amount(stock)} ${unit} there`}
-            {isBought ? ", booked in" : ""}
+            {state}
           </span>
         </span>
       </label>
@@ -76,4 +94,9 @@ function Item({ item: { ean13, name, unit, suggested } }: { item: ToBuy }) {
       </span>
     </li>
   );
+}
+
+function isPurchase(change: Change, ean13: string): boolean {
+  const booking = bookingOf(change);
+  return booking?.product_ean13 === ean13 && booking.type === "in";
 }
