@@ -88,6 +88,55 @@ async def test_an_error_is_shown_at_its_place_before_and_after_a_run(page: Page)
     await expect(page.get_by_role("alert")).to_contain_text("Not prettified")
 
 
+async def test_an_error_is_shown_in_no_other_query(page: Page) -> None:
+    await page.clock.install()
+    error = page.get_by_text(re.compile("^Line 1: Cannot query field .helo"))
+    await written(page, "{ helo }")
+    await page.get_by_role("button", name="Run").click()
+    await expect(result(page)).to_contain_text('"errors"')
+    await expect(error).to_be_visible()
+    await page.get_by_role("button", name="New query").click()
+    await expect(query(page)).to_have_text("")
+    await page.clock.fast_forward(10_000)
+    await page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    await expect(error).to_have_count(0)
+    await page.get_by_role("button", name=re.compile("^Close 2")).click()
+    await expect(error).to_be_visible()
+
+
+_SILENT = """() => {
+  const real = window.fetch;
+  window.asked = [];
+  window.fetch = (address, options) => {
+    if (options?.headers?.Accept !== "text/event-stream") return real(address, options);
+    window.asked.push(options.headers["Last-Event-ID"] ?? "");
+    const isFirst = window.asked.length === 1;
+    const event = isFirst ? 'id: 7\\nevent: next\\ndata: {"data": {"changed": 1}}\\n\\n' : "event: complete\\n\\n";
+    const body = new ReadableStream({
+      start(stream) {
+        stream.enqueue(new TextEncoder().encode(event));
+        options.signal.addEventListener("abort", () => stream.error(options.signal.reason));
+      },
+    });
+    return Promise.resolve(new Response(body, { headers: { "Content-Type": "text/event-stream" } }));
+  };
+}"""
+"""The first stream gives one event, and then nothing: neither a comment nor an end."""
+
+
+async def test_a_subscription_over_a_dead_connection_is_resumed(page: Page) -> None:
+    await page.clock.install()
+    await page.evaluate(_SILENT)
+    await written(page, "subscription { changed }")
+    await page.get_by_role("button", name="Run").click()
+    await expect(page.get_by_text("listening, events: 1")).to_be_visible()
+    await page.clock.fast_forward(60_000)
+    await expect(page.get_by_text("connection lost, trying again, events: 1")).to_be_visible()
+    await page.clock.fast_forward(10_000)
+    await expect(page.get_by_text("ended, events: 1")).to_be_visible()
+    assert await page.evaluate("window.asked") == ["", "7"]
+
+
 async def test_the_documentation_is_a_click_away_and_leads_back(page: Page) -> None:
     docs = page.get_by_role("region", name="Documentation")
     await docs.get_by_role("button", name="Query", exact=True).first.click()

@@ -61,13 +61,15 @@ function isSubscription(text: string): boolean {
 const shown = (value: unknown): string => JSON.stringify(value, null, 2);
 
 interface Outcome {
+  /** The query that was run: its errors have their places in this text. */
+  query: string;
   text: string;
   note: string;
   problem: string;
   errors: readonly Placed[];
 }
 
-const NOTHING: Outcome = { text: "", note: "", problem: "", errors: NONE };
+const NOTHING: Outcome = { query: "", text: "", note: "", problem: "", errors: NONE };
 
 export function Page({ name }: { name: string }) {
   const isSignedOut = useCell(signedOut);
@@ -118,11 +120,9 @@ function Workspace({ name }: { name: string }) {
   useEffect(() => keep(name, { tabs, current }), [tabs, current]);
   useEffect(() => () => running?.abort(), [running]);
 
-  const change = (changes: Partial<Tab>) => {
+  const change = (changes: Partial<Tab>) =>
     setKept((before) => ({ ...before, tabs: before.tabs.map((each) => (each.id === before.current ? { ...each, ...changes } : each)) }));
-    if (changes.query !== undefined) setOutcome((before) => (before.errors.length ? { ...before, errors: NONE } : before));
-  };
-  const select = (id: number) => (setKept((before) => ({ ...before, current: id })), setOutcome((before) => ({ ...before, errors: NONE })));
+  const select = (id: number) => setKept((before) => ({ ...before, current: id }));
   const open = (query: string, variables = "") =>
     setKept((before) => {
       const id = Math.max(0, ...before.tabs.map((each) => each.id)) + 1;
@@ -155,14 +155,14 @@ function Workspace({ name }: { name: string }) {
       const headers = headersOf(tab.headers);
       const request: Request = { query: tab.query, ...(Object.keys(variables).length ? { variables } : {}) };
       setRunning(own);
-      setOutcome((before) => ({ ...before, note: "running", problem: "", errors: NONE }));
+      setOutcome((before) => ({ ...before, query: tab.query, note: "running", problem: "", errors: NONE }));
       setHistory(remembered(name, tab.query, tab.variables));
       if (isSubscription(tab.query)) await listen(name, request, headers, own.signal, setOutcome);
       else {
         const { result, status, bytes } = await ask(name, request, headers, own.signal);
         const errors = result.errors ?? NONE;
         const took = Math.round(performance.now() - began);
-        setOutcome({ text: shown(result), note: `${status}, ${took} ms, ${bytes.toLocaleString("en")} bytes${errors.length ? `, errors: ${errors.length}` : ""}`, problem: "", errors });
+        setOutcome({ query: tab.query, text: shown(result), note: `${status}, ${took} ms, ${bytes.toLocaleString("en")} bytes${errors.length ? `, errors: ${errors.length}` : ""}`, problem: "", errors });
       }
     } catch (error) {
       if (!own.signal.aborted && !(error instanceof Problem && error.status === 401)) setOutcome((before) => ({ ...before, note: "", problem: textOf(error) }));
@@ -187,7 +187,7 @@ function Workspace({ name }: { name: string }) {
       <h1 class="hidden-text">{name}</h1>
       <section class="panel ask" aria-label="Query">
         <Tabs tabs={tabs} current={tab.id} select={select} close={close} add={() => open("")} />
-        <QueryEditor of={String(tab.id)} text={tab.query} revision={revision} onChange={(query) => change({ query })} schema={schema.value ?? null} problems={outcome.errors} keys={keys} show={go} />
+        <QueryEditor of={String(tab.id)} text={tab.query} revision={revision} onChange={(query) => change({ query })} schema={schema.value ?? null} problems={outcome.query === tab.query ? outcome.errors : NONE} keys={keys} show={go} />
         <p class="line">
           <button type="button" class="primary" aria-keyshortcuts="Control+Enter" onClick={() => void run()}>
             Run
@@ -296,7 +296,7 @@ function QueryEditor({ of, text, revision, onChange, schema, problems, keys, sho
 async function listen(name: string, request: Request, headers: Headers, signal: AbortSignal, set: (outcome: Outcome) => void): Promise<void> {
   const found: string[] = [];
   let count = 0;
-  const show = (note: string, errors: readonly Placed[] = NONE) => signal.aborted || set({ text: found.join("\n"), note: `${note}, events: ${count}`, problem: "", errors });
+  const show = (note: string, errors: readonly Placed[] = NONE) => signal.aborted || set({ query: request.query, text: found.join("\n"), note: `${note}, events: ${count}`, problem: "", errors });
   await follow(name, request, headers, signal, {
     open: () => show("listening"),
     next: (result) => {

@@ -3,6 +3,8 @@
 import { Problem, signedOut } from "../kit/data/http";
 
 const PAUSE = 2_000;
+/** Milliseconds without a byte after which a stream is dead: the service sends a comment every 15 s (httpkit/sse/single.py). */
+const SILENCE = 40_000;
 
 export interface Request {
   query: string;
@@ -56,8 +58,8 @@ interface Event {
   id: string | null;
 }
 
-/** The events of a stream (WHATWG HTML, section 9.2), as far as the service uses the format. */
-async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<Event> {
+/** The events of a stream (WHATWG HTML, section 9.2), as far as the service uses the format. `heard` is called for all bytes. */
+async function* events(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<Event> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let rest = "";
@@ -65,6 +67,7 @@ async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<Event> 
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heard();
     const lines = (rest + decoder.decode(value, { stream: true })).split(/\r?\n/);
     rest = lines.pop() ?? "";
     for (const line of lines) {
@@ -86,22 +89,45 @@ interface Heard {
   cut: () => void;
 }
 
-/** Follow a subscription until it is complete. After a lost connection it resumes after the last event. Raises Problem. */
+/** A signal that is given with another one, or after too long a silence. `end` has to be called. */
+function silence(signal: AbortSignal): { signal: AbortSignal; heard: () => void; end: () => void } {
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  signal.addEventListener("abort", abort);
+  let timer = setTimeout(abort, SILENCE);
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(abort, SILENCE);
+  };
+  const end = () => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
+  };
+  return { signal: controller.signal, heard, end };
+}
+
+/**
+ * Follow a subscription until it is complete. After a connection that was lost, or is silent, it resumes after the last event.
+ * Raises Problem.
+ */
 export async function follow(name: string, request: Request, headers: Headers, signal: AbortSignal, { open, next, cut }: Heard): Promise<void> {
   let last: string | null = null;
   for (;;) {
+    const connection = silence(signal);
     try {
       const resumed: Headers = last === null ? {} : { "Last-Event-ID": last };
-      const answer = await send(name, request, { Accept: "text/event-stream", ...headers, ...resumed }, signal);
+      const answer = await send(name, request, { Accept: "text/event-stream", ...headers, ...resumed }, connection.signal);
       if (!answer.ok || !answer.body) throw await refusal(answer);
       open();
-      for await (const event of events(answer.body)) {
+      for await (const event of events(answer.body, connection.heard)) {
         if (event.id !== null) last = event.id;
         if (event.name === "next") next(JSON.parse(event.data) as Result);
         if (event.name === "complete") return;
       }
     } catch (error) {
       if (signal.aborted || (error instanceof Problem && error.status > 0 && error.status < 500)) throw error;
+    } finally {
+      connection.end();
     }
     cut();
     await new Promise((done) => setTimeout(done, PAUSE));
