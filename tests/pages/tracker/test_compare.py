@@ -192,6 +192,21 @@ async def test_a_stored_verdict_is_shown_as_such(compared: Compared, user: Visit
     await expect(page.get_by_role("region", name="Gate")).to_contain_text("This is the stored verdict on the commit.")
 
 
+async def test_a_verdict_that_cannot_be_read_is_not_called_one_that_is_not_stored(compared: Compared, user: Visitor) -> None:
+    stored = re.compile(r"/gate\?(?!.*from=)")
+    await user.context.route(stored, lambda route: route.fulfill(status=503, json={"message": "the tables are away"}))
+    page = await user.open(await compared.address())
+    gate = page.get_by_role("region", name="Gate")
+    await expect(gate.get_by_role("alert")).to_contain_text("the tables are away")
+    await expect(gate).not_to_contain_text("not stored")
+    await user.context.unroute(stored)
+    await gate.get_by_role("button", name="Try again").click()
+    await expect(gate).to_contain_text("not passed")
+    await page.goto(f"{compared.project.system.url}{await compared.address()}?base=no-such-branch")
+    await expect(gate).to_contain_text("This verdict is not stored.")
+    user.complaints.clear()  # the browser reports the refusals
+
+
 async def test_a_function_opens_with_the_source_of_both_sides(compared: Compared, user: Visitor) -> None:
     page = await user.open(await compared.address())
     await names(page).filter(has_text="Discount").click()

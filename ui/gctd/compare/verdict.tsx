@@ -1,6 +1,6 @@
 // The gate's verdict on the newer of two analyses, with the older as its base.
 
-import { read } from "../../kit/data/http";
+import { Problem, read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { useQuery } from "../../kit/page/router";
 import { ErrorPanel, Skeleton } from "../../kit/parts/states";
@@ -18,7 +18,11 @@ export function judgementPath({ id, from, to }: Diff, form: "gate" | "gate.md", 
 
 /** The stored verdict if it is of these two analyses, else the judgement of now. */
 async function judged(diff: Diff, base: string, signal: AbortSignal): Promise<Gate> {
-  const stored = await read<Gate>(judgementPath(diff, "gate", "base", base), signal).catch(() => null); // the base may be gone from the repository
+  const stored = await read<Gate>(judgementPath(diff, "gate", "base", base), signal).catch((error: unknown) => {
+    // the base may be gone from the repository, and may be the commit itself by now
+    if (error instanceof Problem && (error.status === 400 || error.status === 404)) return null;
+    throw error;
+  });
   if (stored?.verdict && stored.from?.task_id === diff.from.task_id) return stored;
   return read<Gate>(judgementPath(diff, "gate", "pair"), signal);
 }
