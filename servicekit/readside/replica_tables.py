@@ -90,13 +90,17 @@ class ReplicaTables:
         reader = reader_at(self._url)
         await reader.open()
         try:
-            await check_tables(reader, self._model)
-        except BaseException as error:
+            await self._check_tables(reader)
+        except BaseException:
             await reader.close()
-            if isinstance(error, MigrationError):
-                raise StoreUnavailable(f"the tables belong to another version of the program: {error}") from error
             raise
         return reader
+
+    async def _check_tables(self, reader: Reader) -> None:
+        try:
+            await check_tables(reader, self._model)
+        except MigrationError as error:
+            raise StoreUnavailable(f"the tables belong to another version of the program: {error}") from error
 
     async def close(self) -> None:
         """Close the database. The next one who asks opens it."""
@@ -115,9 +119,11 @@ class ReplicaTables:
         return self.sequence_of(checkpoints)
 
     async def check(self) -> None:
-        """See that the database answers, and look for `parked` aggregates. Raises StoreUnavailable, StoreDamaged."""
+        """See that the tables are as declared, and look for `parked` aggregates. Raises StoreUnavailable, StoreDamaged."""
         try:
-            self.parked = await (await self.opened()).parked()
+            reader = await self.opened()
+            await self._check_tables(reader)
+            self.parked = await reader.parked()
         except (StoreUnavailable, StoreDamaged):
             await self.close()
             raise

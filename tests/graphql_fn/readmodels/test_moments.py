@@ -51,7 +51,7 @@ from servicekit.serving import process
 from servicekit.serving.background import BackgroundWork
 from tests.support.pace import within
 from tests.support.pantry.stocked import EPOCH, code_of
-from tests.support.readside.tables import change
+from tests.support.readside.tables import change, execute
 from tests.support.waiting import wait_until
 
 PRODUCTS = 5
@@ -244,6 +244,15 @@ async def test_tables_that_take_the_place_of_others_are_read_without_an_event(tm
         await wait_until(lambda: shows(data={"product": None}), timeout=10)
         assert (await running.ask(query))["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
         with pytest.raises(StoreUnavailable):
+            await running.replica.tables.check()
+
+
+async def test_a_gateway_whose_tables_a_newer_program_has_changed_is_not_ready(url: str) -> None:
+    """Also if it read them before, and they stay in their place."""
+    async with ledger(url) as running:
+        await running.replica.tables.check()
+        await execute(url, "ALTER TABLE products RENAME COLUMN name TO title")
+        with pytest.raises(StoreUnavailable, match="the tables belong to another version of the program: table 'products'"):
             await running.replica.tables.check()
 
 
