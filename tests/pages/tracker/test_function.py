@@ -328,6 +328,6 @@ async def test_names_of_functions_lead_to_their_pages(looked: Looked, user: Visi
     await page.get_by_role("table", name="Worst functions").get_by_role("link", name="Huge").click()
     await expect(page).to_have_url(re.compile(rf"{base}Huge\?task={project.tasks[1]}$"))
     await page.keyboard.press("Control+k")
-    await page.keyboard.type("order.check")
+    await page.get_by_role("combobox", name=re.compile("^Go to")).fill("order.check")
     await page.get_by_role("option", name=re.compile("Order.Check")).first.click()
     await expect(page).to_have_url(re.compile(f"{base}{KEY}$"))
