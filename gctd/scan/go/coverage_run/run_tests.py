@@ -137,6 +137,7 @@ class _TestRun:
                 *self._rights.test_flags,
                 "-json",
                 "-vet=off",
+                "-count=1",  # otherwise go may give the result of an earlier run; a count among the flags replaces it
                 *flags,
                 f"-timeout={limit}",
                 f"-coverprofile={self._rights.profile}",
