@@ -86,6 +86,11 @@ def with_test(package: str, body: str, *imports: str) -> dict[str, str]:
     }
 
 
+def noting(file: Path) -> str:
+    """Statements of a test that append a point to a file; they need `os`."""
+    return _NOTING.replace("FILE", str(file))
+
+
 def under(directory: str, files: Mapping[str, str]) -> dict[str, str]:
     """The same files one directory further down."""
     return {f"{directory}/{name}": text for name, text in files.items()}
@@ -136,6 +141,16 @@ func TestSign(t *testing.T) {
 }
 """
 
+_NOTING = """\
+file, err := os.OpenFile("FILE", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+if err != nil {
+	t.Fatal(err)
+}
+defer file.Close()
+if _, err := file.WriteString("."); err != nil {
+	t.Fatal(err)
+}
+"""
 _SLEEPING = """exec.Command("sleep", "MARKER").Start()
 own := exec.Command("sleep", "MARKER")
 own.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

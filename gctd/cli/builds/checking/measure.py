@@ -27,6 +27,7 @@ from gctd.engines.score import shortened
 from gctd.exports.coverage import statements_covered
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import NeedsNewerGo
+from gctd.scan.go.coverage_run.building import tags_of
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import nested_modules
@@ -122,13 +123,12 @@ class Measuring:
         """
         of_test = (flag for flag in go_test_flags(self.config, "native") if not flag.startswith("-timeout="))
         flags = (*parse_go_flags(self.config.go_flags or ""), *of_test)
-        tags = [flag.partition("=")[2] for flag in flags if flag.startswith("-tags=")]
         upload = UploadedProfile(
             flag="profile",
             profile=Blob(digest="", size=len(profile)),
             go_version=self.toolchains.name(self.toolchains.version_for(project)),
             platform=host_platform(),
-            tags=tuple(tags[-1].split(",")) if tags else (),  # the last ones count
+            tags=tags_of(flags) or (),
             scope="module" if covers_others(flags) else "own",
         )
         nested = nested_modules(project.name, tuple(other.name for other in projects))

@@ -7,7 +7,7 @@ are tested, and neither must a package whose tests import it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gctd.scan.go.coverage_run.events import REASON, PackageResult
@@ -16,6 +16,12 @@ ARGUMENTS = ("list", "-e", "-export", "-json=ImportPath,Export,GoFiles,CgoFiles,
 """The command of go that compiles packages and prints what `broken_packages` reads; flags of the build and patterns follow."""
 
 _OF_THE_BUILD = ("-tags=", "-mod=", "-race", "-trimpath")
+
+
+def tags_of(flags: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the build tags among flags of go, of which the last `-tags` counts; None without one."""
+    given = [flag.removeprefix("-tags=") for flag in flags if flag.startswith("-tags=")]
+    return tuple(given[-1].replace(",", " ").split()) if given else None
 
 
 def flags_of_build(test_args: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import attrs
 
 from gctd.engines.golang.constraints import Platform
 from gctd.scan.errors import GoError, NeedsNewerGo
-from gctd.scan.go.coverage_run.building import flags_of_build
+from gctd.scan.go.coverage_run.building import flags_of_build, tags_of
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import REASON, PackageResult
 from gctd.scan.go.coverage_run.steps import Rights
@@ -128,9 +128,9 @@ def _passes(reason: str) -> bool:
 def _platform(found: Sequence[str], test_args: Sequence[str]) -> Platform:
     """The platform of a row. Tags among the arguments replace the tags of the environment, and the last ones count."""
     goos, goarch, cgo, tags, *others = found
-    given = [flag.partition("=")[2].replace(",", " ") for flag in test_args if flag.startswith("-tags=")]
-    built_with = " ".join([given[-1] if given else tags, *others])
-    return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(built_with.split()))
+    given = tags_of(test_args)
+    built_with = (*(tags.split() if given is None else given), *" ".join(others).split())
+    return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=built_with)
 
 
 def not_loaded(loaded: PackageListing) -> GoError:

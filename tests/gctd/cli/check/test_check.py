@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.programs import warm
 from tests.support.programs.documents import misfits
-from tests.support.tracker import go_library
+from tests.support.tracker import go_library, go_repo
 
 RISKY = """
 func Risky(a, b, c, d, e int) int {
@@ -49,14 +49,7 @@ import (
 )
 
 func TestNoted(t *testing.T) {
-	file, err := os.OpenFile("RUNS", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.WriteString("."); err != nil {
-		t.Fatal(err)
-	}
+	NOTING
 	if _, err := os.Stat("NEEDED"); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +130,7 @@ def test_a_tree_is_compared_with_a_commit_and_with_a_report(shop: Shop) -> None:
 def test_the_kept_measurement_of_a_base_is_of_the_same_circumstances_and_without_a_failure(shop: Shop) -> None:
     """The tests note each of their runs, and fail for lack of a file. Without a sandbox they can do so."""
     noted, needed = shop.root.parent / "runs", shop.root.parent / "needed"
-    (shop.root / "noted_test.go").write_text(NOTED.replace("RUNS", str(noted)).replace("NEEDED", str(needed)))
+    (shop.root / "noted_test.go").write_text(NOTED.replace("NOTING", go_repo.noting(noted)).replace("NEEDED", str(needed)))
     (shop.root / "shop.go").write_text(SOURCES["shop.go"] + CHOICE.replace("CASES", ""))
     shop.commit()
     (shop.root / "shop.go").write_text(SOURCES["shop.go"] + CHOICE.replace("CASES", "case 2:\n\t\treturn 5\n\t"))

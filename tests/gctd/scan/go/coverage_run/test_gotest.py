@@ -12,23 +12,6 @@ from gctd.scan.go.toolchain import Toolchain
 from tests.gctd.scan.go.coverage_run.go_projects import module, outcomes, reasons
 from tests.support.tracker import go_repo as gorepo
 
-NOTED = """package single
-
-import (
-	"os"
-	"testing"
-)
-
-func TestNoted(t *testing.T) {
-	file, err := os.OpenFile("RUNS", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	file.WriteString(".")
-}
-"""
-
 
 async def test_a_profile_comes_of_tests_that_pass(make: Any, toolchain: Toolchain) -> None:
     project = make("single")
@@ -109,7 +92,7 @@ async def test_flags_reach_go(make: Any) -> None:
 async def test_each_run_runs_the_tests(make: Any, tmp_path: Path) -> None:
     """Go knows the result of an earlier run with the same limit, if the tests may write the build cache."""
     noted = tmp_path / "runs"
-    project = make({**gorepo.KINDS["single"], "noted_test.go": NOTED.replace("RUNS", str(noted))})
+    project = make({"go.mod": gorepo.module("example.com/single"), **gorepo.with_test("single", gorepo.noting(noted), "os")})
     for _ in range(2):
         assert outcomes(await project.run(test_args=("-timeout=20s",))) == {"single": "ok"}
     assert noted.read_text() == ".."
