@@ -71,6 +71,7 @@ class Analysis:
     `source`: `tests` if the worker ran the tests, `upload` if the profile was uploaded. `reused_from`: the task that made the
     analysis, if the analysis is also the result of a later task; empty for the task that made it. `sources` names the kept source
     (`gctd.engines.functions.sources`). `store_source` is the setting of that name; empty: the analysis is older than the setting.
+    `projects` has the names of all projects at the commit; empty if unknown.
     """
 
     id: str
@@ -98,6 +99,7 @@ class Analysis:
     reused_from: str = ""
     sources: Blob | None = None
     store_source: str = ""
+    projects: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

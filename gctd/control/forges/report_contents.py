@@ -42,20 +42,20 @@ class ReportContents:
         return await self._judging.look(after, state.base, rules)
 
     async def target(self, state: Delivery) -> str:
-        """The page behind the status: the comparison of the first project, else its task."""
-        if not state.tasks:
-            return ""
-        first = state.tasks[0]
-        if await self._queries.analysis_of_task(first) is None:
-            return self._dashboard.task(first)
-        judged = await self.judged(state, first, store=False)
-        return self._dashboard.analysis(judged.after, judged.baseline.analysis, state.base)
+        """The page behind the status: the comparison of the first project with an analysis, else the first task."""
+        for task_id in state.tasks:
+            if await self._queries.analysis_of_task(task_id) is not None:
+                judged = await self.judged(state, task_id, store=False)
+                return self._dashboard.analysis(judged.after, judged.baseline.analysis, state.base)
+        return self._dashboard.task(state.tasks[0]) if state.tasks else ""
 
     async def comment(self, state: Delivery) -> str:
         """The text of the comment; the same for the same state."""
         parts = [marker(state)]
         if state.state == "error":
             parts.append(f"### gctd: {state.description}")
+        if state.not_judged:
+            parts.append(_not_judged(state))
         for task_id in state.tasks:
             task = await self._queries.task(task_id)
             if task is not None and task.status == "completed":
@@ -83,3 +83,10 @@ class ReportContents:
             ).markdown()
 
         return await compared(self._blobs, after, older, use, judged.rules.threshold)
+
+
+def _not_judged(state: Delivery) -> str:
+    names = ", ".join(markdown.code(name) for name in state.not_judged[: markdown.ROWS])
+    more = f" and {len(state.not_judged) - markdown.ROWS} more" if len(state.not_judged) > markdown.ROWS else ""
+    add = markdown.code(f"gctd repo add {state.repo_url} --refresh")
+    return f"Not judged: {names}{more}. The repository has no such project yet. {add} finds the projects of its default branch."

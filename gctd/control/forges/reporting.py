@@ -21,6 +21,7 @@ from eventlog.commands import Commands, CommandStep
 from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.forges.api import ForgeApi, ForgeFailed
 from gctd.control.forges.configured import Forge
+from gctd.control.forges.decided import ENDED, AnalysedCommit, decided
 from gctd.control.forges.report_contents import ReportContents
 from gctd.control.requests.new_tasks import tracked_ref
 from gctd.control.requests.tracker import Tracker
@@ -39,6 +40,7 @@ from gctd.domain.delivery.events import DeliveryEvent, Part
 from gctd.domain.delivery.state import Delivery, DeliveryStatus
 from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
 from gctd.domain.repo import REPO
+from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
 from gctd.domain.verdict import Result
@@ -56,9 +58,6 @@ PER_FORGE = 8
 """Attempts at one forge at the same time: a forge that is slow does not delay the deliveries of others."""
 LONGEST_ATTEMPT = CLAIM.total_seconds() - 5
 """Seconds of an attempt: it must end before another server may begin one."""
-LONGEST_DESCRIPTION = 140
-"""Characters of the description of a status."""
-_ENDED = ("completed", "failed", "expired")
 
 
 @attrs.frozen(eq=False)
@@ -200,25 +199,26 @@ class Reporting:
 
     async def _decide(self, state: Delivery) -> None:
         tasks = await self._tasks(state)
-        if any(task is not None and task.status not in _ENDED for task in tasks):
+        if any(task is not None and task.status not in ENDED for task in tasks):
             return
-        missed = [task for task in tasks if task is not None and task.status != "completed"]
-        if None in tasks or missed or not tasks:
-            await self._execute(state.id, DecideReport(state="error", description=_line(_why(missed, tasks)), at=_now()))
+        commit = await self._commit(state, tasks)
+        if (missing := commit.missing()) is not None:
+            await self._execute(state.id, DecideReport(state="error", description=missing, at=_now()))
             return
-        judged = [await self._contents.judged(state, id_, store=True) for id_ in state.tasks]
-        if any(one.result is Result.UNKNOWN and _base_is_under_way(one) for one in judged):
-            return
-        failed = [one for one in judged if one.result is Result.FAILED]
-        unknown = [one for one in judged if one.result is Result.UNKNOWN]
-        if failed:
-            checks = {check.name.value for one in failed for check in one.verdict.checks if check.passed is False}
-            found = DecideReport(state="failure", description=_line(f"gate failed: {', '.join(sorted(checks))}"), at=_now())
-        elif unknown:
-            found = DecideReport(state="error", description=_line(f"not known: {unknown[0].reason}"), at=_now())
-        else:
-            found = DecideReport(state="success", description="gate passed", at=_now())
-        await self._execute(state.id, found)
+        judged = [await self._contents.judged(state, task.id, store=True) for task in commit.analysed]
+        if not any(one.result is Result.UNKNOWN and _base_is_under_way(one) for one in judged):
+            await self._execute(state.id, decided(judged, commit.not_judged, _now()))
+
+    async def _commit(self, state: Delivery, tasks: Sequence[TaskView | None]) -> AnalysedCommit:
+        """Return the tasks of the commit with its projects, which each of its analyses has."""
+        repo = await self._log.last(REPO.aggregate(state.repo_id), consistent=True)
+        known: Sequence[Project] = () if repo is None else repo.state.projects
+        refused = frozenset(project.name for project in known if project.problem is not None)
+        for id_ in [task.id for task in tasks if task is not None and task.status == "completed"]:
+            last = await self._log.last(TASK.aggregate(id_))
+            if last is not None and last.state.analysis is not None and (found := last.state.analysis.projects):
+                return AnalysedCommit(tasks, frozenset(found), refused)
+        return AnalysedCommit(tasks, frozenset(), refused)
 
     async def _tasks(self, state: Delivery) -> Sequence[TaskView | None]:
         """The tasks of a delivery; None for a deleted one. One that the read model does not have yet is not a deleted one."""
@@ -277,18 +277,7 @@ class Reporting:
 
 
 def _base_is_under_way(judged: AnalysisJudgement) -> bool:
-    return judged.base_task is not None and judged.base_task.status not in _ENDED
-
-
-def _why(missed: Sequence[TaskView], tasks: Sequence[TaskView | None]) -> str:
-    if missed:
-        return f"analysis failed: {missed[0].reason}"
-    return "a task was deleted" if tasks else "the repository has no project that can be analysed"
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_DESCRIPTION else f"{line[: LONGEST_DESCRIPTION - 1]}…"
+    return judged.base_task is not None and judged.base_task.status not in ENDED
 
 
 def _now() -> datetime:

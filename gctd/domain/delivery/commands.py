@@ -35,11 +35,12 @@ class ScheduleDelivery:
 
 @attrs.frozen(kw_only=True)
 class DecideReport:
-    """The result is known."""
+    """The result is known. The fields are the ones of `ReportDecided`."""
 
     state: str
     description: str
     at: datetime
+    not_judged: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -90,8 +91,7 @@ def decide(command: DeliveryCommand, state: Delivery | None) -> Sequence[events.
                 raise Overtaken("another server has queued the tasks of this delivery")  # which it must not do twice
             return [events.DeliveryScheduled(tasks=command.tasks, at=command.at)]
         case DecideReport():
-            due = state.status is DeliveryStatus.SCHEDULED
-            return [events.ReportDecided(state=command.state, description=command.description, at=command.at)] if due else []
+            return [events.ReportDecided(**attrs.asdict(command))] if state.status is DeliveryStatus.SCHEDULED else []
         case AttemptReport():
             return _attempt(command, state)
         case FinishAttempt():

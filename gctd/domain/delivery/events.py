@@ -51,11 +51,15 @@ class DeliveryScheduled:
 @REGISTRY.event("ReportDecided")
 @attrs.frozen(kw_only=True)
 class ReportDecided:
-    """The result is known: `state` is success, failure or error, `description` a line for the commit status."""
+    """The result is known: `state` is success, failure or error, `description` a line for the commit status.
+
+    `not_judged` names the projects at the commit without a judgement.
+    """
 
     state: str
     description: str
     at: datetime
+    not_judged: tuple[str, ...] = ()
 
 
 @REGISTRY.event("ReportAttempted")

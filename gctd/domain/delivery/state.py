@@ -27,7 +27,7 @@ class DeliveryStatus(StrEnum):
 class Delivery:
     """A delivery. `delivered` are the parts that the forge has. `attempt` counts the attempts at the next part.
 
-    `server` made the attempt under way at `attempted_at`; empty: none is under way.
+    `server` made the attempt under way at `attempted_at`; empty: none is under way. `not_judged` is set with the result.
     """
 
     id: str
@@ -54,6 +54,7 @@ class Delivery:
     retry_at: datetime | None = None
     reported: bool = False
     reason: str = ""
+    not_judged: tuple[str, ...] = ()
 
     @property
     def next_part(self) -> events.Part | None:
@@ -86,7 +87,12 @@ def evolve(state: Delivery | None, event: events.DeliveryEvent) -> Delivery:
             return attrs.evolve(after, status=DeliveryStatus.SCHEDULED, tasks=event.tasks)
         case events.ReportDecided():
             return attrs.evolve(
-                after, status=DeliveryStatus.DECIDED, state=event.state, description=event.description, decided_at=event.at
+                after,
+                status=DeliveryStatus.DECIDED,
+                state=event.state,
+                description=event.description,
+                decided_at=event.at,
+                not_judged=event.not_judged,
             )
         case events.ReportAttempted():
             return attrs.evolve(after, attempt=event.attempt, server=event.server, attempted_at=event.at, retry_at=None)

@@ -123,7 +123,7 @@ class Scanning:
             on_log=on_log,
         ) as checkout:
             projects = await asyncio.to_thread(discover, checkout.path, refused_links=checkout.refused_links)
-            project = _project(projects, task.project, checkout)
+            names, project = tuple(one.name for one in projects), _project(projects, task.project, checkout)
             module_dir = checkout.path / project.name
             before = task.rescores
             version = self._toolchains.version_for(project)
@@ -132,12 +132,12 @@ class Scanning:
             if earlier is not None:
                 on_log(f"{checkout.commit_sha[:12]} was analysed in the same way by {earlier.reused_from}: no test is run")
                 await on_stage("store")
-                return attrs.evolve(earlier, ref=checkout.ref)
+                return attrs.evolve(earlier, ref=checkout.ref, projects=names)
             metadata = before.metadata if before else await metadata_of(self._hosts, url, checkout.path)
             with Directory.open(checkout.path) as source:
                 left = limit - (time.monotonic() - started)
                 on_log(f"project {project.name}: module {project.module_path}, {self._toolchains.name(version)}")
-                nested = nested_modules(project.name, tuple(other.name for other in projects))
+                nested = nested_modules(project.name, names)
                 given = EngineInput(
                     module_dir=module_dir,
                     repository=checkout.path,
@@ -164,7 +164,7 @@ class Scanning:
                 files = {entry.file for entry in report.entries}
                 kept = await stored_sources(sources, files, checkout.facts, self._blobs)
                 analysis = await store_analysis(self._blobs, task, checkout, run, report, uncovered, metadata, started)
-                analysis = attrs.evolve(analysis, sources=kept, store_source=store_source)
+                analysis = attrs.evolve(analysis, sources=kept, store_source=store_source, projects=names)
                 if before is None and not task.uploads and run.repeatable:
                     await Earlier(self._blobs).keep(task, circumstances, analysis)
                 return analysis

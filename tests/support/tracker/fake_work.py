@@ -103,6 +103,8 @@ class FakeWork:
             raise WorkFailed(f"attempt {task.attempt} fails on purpose")
         await on_stage("store")
         if (made_up := MadeUp.read(self._analyses, task.commit_sha or task.ref)) is not None:
+            if made_up.projects and task.project not in made_up.projects:
+                raise WorkFailed(f"there is no project {task.project!r} at {made_up.commit_sha[:12]}", permanent=True)
             async with open_broker(self._settings, name="made-up analyses") as broker:
                 return await made_up.reported(task, broker.blobs)
         return Analysis(

@@ -27,7 +27,8 @@ class MadeUp:
 
     `measured` maps such names to complexity and coverage, from which the value follows. `more` functions are counted and not
     shown; `profile` is the text of its coverage profile. `states` maps names to state and reason; others are measured. `sources`
-    maps files to their text, `lines` names to their first and last line, `bodies` names to the digest of their code.
+    maps files to their text, `lines` names to their first and last line, `bodies` names to the digest of their code. `projects`
+    are the projects at the commit: an analysis of another one fails.
     """
 
     commit_sha: str
@@ -47,6 +48,7 @@ class MadeUp:
     lines: Mapping[str, tuple[int, int]] = {}
     bodies: Mapping[str, str] = {}
     facts: CommitFacts | None = None
+    projects: tuple[str, ...] = ()
 
     def write(self, directory: Path, ref: str) -> None:
         """Put it where the worker finds it (FAKE_ANALYSES) when a task has this ref."""
@@ -102,6 +104,7 @@ class MadeUp:
             measured=Summary(**msgspec.structs.asdict(known)),
             states=dict(counted),
             sources=await self._kept(blobs),
+            projects=self.projects,
         )
 
     async def _kept(self, blobs: Blobs) -> Blob | None:

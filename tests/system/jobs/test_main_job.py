@@ -88,6 +88,8 @@ async def test_from_an_address_to_scores(tmp_path: Path) -> None:
         assert profile.startswith("mode: set\nexample.com/sums/sums.go:")
         stages = [e.data.stage for e in await system.events() if e.type == "TaskStageReached"]
         assert stages == ["clone", "modules", "test", "analyse", "store"]
+        (completed,) = [e.data for e in await system.events() if e.type == "TaskCompleted"]
+        assert completed.analysis.projects == (".", "tool")
         left = [path.name for path in (tmp_path / "cache").rglob(".go-crap-cover.out")]
         assert left == []
         assert await worker.stop() == 0
