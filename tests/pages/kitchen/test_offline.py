@@ -81,6 +81,26 @@ async def test_bookings_without_a_network_are_sent_in_order_and_refusals_are_lis
         await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "status of 4", "ERR_NETWORK")
 
 
+async def test_a_refused_booking_is_tried_again_once_by_two_clicks(kitchen: PantrySystem, browser: Browser) -> None:
+    dates = code(994)
+    await stocked(kitchen.one, dates, "Dates", 1)
+    async with visitor(browser, kitchen.one.url) as cook:
+        page = await cook.open(f"/?product={dates}&scan=out")
+        await expect(product(page, "Dates")).to_be_visible()
+        await scan(page, dates)
+        await scan(page, dates)
+        refused = page.get_by_role("region", name="Refused changes").get_by_role("listitem")
+        await expect(refused).to_have_count(1)
+        await kitchen.one.moved("in", 5, dates)
+        again = page.get_by_role("button", name="Try again Dates: 1 piece out")
+        await again.evaluate("(button) => { button.click(); button.click(); }")
+        await expect(refused).to_have_count(0)
+        await expect(page.get_by_role("region", name="Waiting changes")).to_have_count(0)
+        await expect(product(page, "Dates").get_by_text("4 piece", exact=True)).to_be_visible()
+        assert await kitchen.one.stock(dates) == 4
+        await only_said_of_itself(cook, "status of 4")
+
+
 async def test_a_booking_of_a_product_that_the_browser_did_not_know_shows_the_product(
     kitchen: PantrySystem, browser: Browser
 ) -> None:

@@ -87,8 +87,10 @@ export async function drop(change: Change): Promise<void> {
   await forget(change);
 }
 
-/** Send a refused change again, perhaps another one: a refused one had no effect. */
+/** Send a refused change again, perhaps another one: a refused one had no effect. A second call (a double click) has none. */
 export async function again(refused: Change, path = refused.path, body = refused.body, text = refused.text): Promise<void> {
+  if (!changes.some(({ id }) => id === refused.id)) return;
+  changes = changes.filter(({ id }) => id !== refused.id);
   await put(refused.ean13, path, body, text);
   await forget(refused);
 }
