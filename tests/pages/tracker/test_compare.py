@@ -192,6 +192,17 @@ async def test_a_stored_verdict_is_shown_as_such(compared: Compared, user: Visit
     await expect(page.get_by_role("region", name="Gate")).to_contain_text("This is the stored verdict on the commit.")
 
 
+async def test_a_verdict_is_counted_on_the_event_log_and_shown_on_the_overview(compared: Compared, user: Visitor) -> None:
+    log = await user.open("/log")
+    await expect(log.get_by_role("table", name="Events")).to_be_visible()
+    overview = await user.open("/")
+    await expect(overview.locator('[data-live="live"]')).to_be_visible()
+    verdict = await compared.project.system.post(f"{await compared.project.path}/gate", {"base": "1" * 40, "max_average": 77.5})
+    assert verdict["verdict"], verdict
+    await expect(log.get_by_role("button", name="2 since: read again")).to_be_visible()
+    await expect(overview.get_by_text(re.compile("^gate of [0-9a-f]{12} asked for$"))).to_be_visible()
+
+
 async def test_a_verdict_that_cannot_be_read_is_not_called_one_that_is_not_stored(compared: Compared, user: Visitor) -> None:
     stored = re.compile(r"/gate\?(?!.*from=)")
     await user.context.route(stored, lambda route: route.fulfill(status=503, json={"message": "the tables are away"}))

@@ -3,8 +3,8 @@
 import { Cell, useCell } from "../../kit/data/cell";
 import type { Live } from "../../kit/data/live";
 import { stream } from "./live";
-import { projectName, repoName } from "./names";
-import { repoAt, resultOf, taskAt } from "./places";
+import { plural, projectName, repoName, shortCommit } from "./names";
+import { analysisAt, repoAt, resultOf, taskAt } from "./places";
 import { tasks } from "./tasks";
 import type { Repo, Task } from "./types";
 
@@ -14,6 +14,14 @@ export interface Happened {
   text: string;
   to: string | null;
   at: string;
+}
+
+type Verdict = Record<"analysis_id" | "commit_sha" | "result", string>;
+type Delivery = Record<"repo_url" | "commit_sha" | "status", string>;
+
+interface Updates {
+  ended_at: string | null;
+  scheduled: number;
 }
 
 const MOST = 50;
@@ -44,6 +52,18 @@ function inWords({ name, data }: Live): { text: string; to: string | null } {
   if (name === "repo") {
     const repo = data as Repo;
     return { text: `${repoName(repo.URL)} ${repo.Status}`, to: repoAt(repo.ID) };
+  }
+  if (name === "verdict") {
+    const { analysis_id: analysis, commit_sha: commit, result } = data as Verdict;
+    return { text: `gate of ${shortCommit(commit)} ${result === "unknown" ? "asked for" : result}`, to: analysisAt(analysis) };
+  }
+  if (name === "delivery") {
+    const { repo_url: url, commit_sha: commit, status } = data as Delivery;
+    return { text: `delivery of ${repoName(url)} at ${shortCommit(commit)} ${status}`, to: null };
+  }
+  if (name === "updates") {
+    const { ended_at: ended, scheduled } = data as Updates;
+    return { text: ended ? `check for updates queued ${plural(scheduled, "task")}` : "check for updates began", to: null };
   }
   const { id, stage, paused, running } = data as { id: string; stage?: string; paused?: boolean; running?: boolean };
   if (name === "worker") return { text: `${id} ${paused ? "is paused" : running ? "is present" : "ended"}`, to: "/workers" };

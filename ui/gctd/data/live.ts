@@ -4,7 +4,7 @@ import { Stream } from "../../kit/data/live";
 
 export const stream = new Stream({
   url: "/api/sse",
-  names: ["task", "stage", "log", "repo", "worker"],
+  names: ["task", "stage", "log", "repo", "verdict", "delivery", "updates", "worker"],
   probe: "/livez",
   channel: "gctd-events",
 });
