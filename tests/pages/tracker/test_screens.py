@@ -125,6 +125,22 @@ async def test_a_task_comes_into_the_list_by_itself_and_changes_in_it(dashboard:
     await expect(page.get_by_role("button", name="queued")).to_contain_text("0")
 
 
+async def test_a_task_that_the_newest_results_do_not_have_is_looked_for_once(dashboard: Dashboard, user: Visitor) -> None:
+    asked: list[str] = []
+
+    async def answer(route: Any) -> None:
+        asked.append(route.request.url)
+        await route.fulfill(json=[])
+
+    await user.context.route(re.compile("/history[?]limit=1000"), answer)
+    page = await user.open("/tasks")
+    await expect(row(page, dashboard.done)).to_contain_text("completed")
+    await wait_until(lambda: len(asked) >= 3, timeout=30)
+    for _ in range(20):
+        assert (await page.evaluate("async () => (await fetch('/livez')).status")) == 200
+    assert len(asked) == len(set(asked))
+
+
 async def test_filter_and_open_task_are_in_the_address_and_back_works(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open("/tasks")
     await expect(row(page, dashboard.done)).to_be_visible()

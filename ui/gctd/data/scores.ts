@@ -7,6 +7,8 @@ import type { HistoryEntry, Summary, Task } from "./types";
 
 const summaries = new Map<string, Summary>();
 const asked = new Map<string, Set<string>>();
+/** Tasks that are not among the newest results of their project. */
+const older = new Set<string>();
 
 /** Called when more is known. */
 export const scores = new Cell<ReadonlyMap<string, Summary>>(summaries);
@@ -15,7 +17,7 @@ export const scores = new Cell<ReadonlyMap<string, Summary>>(summaries);
 export function scoreOf(task: Task): Summary | undefined {
   if (task.status !== "completed" || !task.analysis_id) return undefined;
   const found = summaries.get(task.id);
-  if (!found) void ask(task.analysis_id, task.id);
+  if (!found && !older.has(task.id)) void ask(task.analysis_id, task.id);
   return found;
 }
 
@@ -25,8 +27,10 @@ async function ask(analysis: string, task: string): Promise<void> {
   asked.set(analysis, before.add(task));
   await Promise.resolve(); // what else is drawn now is answered by the same reading
   if (summaries.has(task) || [...before][0] !== task) return;
+  const wanted = [...before];
   try {
     for (const entry of await read<HistoryEntry[]>(`/api/repos/${analysis}/history?limit=1000`)) summaries.set(entry.task_id, figuresOf(entry));
+    for (const one of wanted) if (!summaries.has(one)) older.add(one);
     scores.tell();
   } catch {
     return; // the list is worth showing without scores; the task itself shows the error
