@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -154,6 +155,27 @@ async def test_a_draft_of_settings_takes_back_no_change_of_another_user(measured
     stored = (await measured.system.get(f"/api/repo-config?url={url}"))["stored"]
     assert (stored["timeout"], stored["git_timeout"], stored["ref"]) == ("9m", "4m", "main")
     await measured.system.post("/api/repo-config", {"url": url, "timeout": None, "git_timeout": None, "ref": None})
+
+
+async def test_a_setting_that_is_typed_while_others_are_saved_stays_as_a_draft(measured: Measured, reader: Visitor) -> None:
+    typed = asyncio.Event()
+
+    async def hold(route: Any) -> None:
+        if route.request.method == "POST":
+            await typed.wait()
+        await route.continue_()
+
+    await reader.context.route(re.compile("/api/repo-config"), hold)
+    page = await reader.open(await measured.repository())
+    await page.get_by_label("Time limit of an attempt").fill("9m")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await page.get_by_label("Time limit of a git command").fill("4m")
+    typed.set()
+    await expect(page.get_by_text("Saved. Tasks that are queued")).to_be_visible()
+    await expect(page.get_by_label("Time limit of a git command")).to_have_value("4m")
+    await expect(page.get_by_text("not saved")).to_be_visible()
+    await page.get_by_role("button", name="Discard").click()
+    await measured.system.post("/api/repo-config", {"url": measured.project.url, "timeout": None})
 
 
 async def test_escape_in_a_field_keeps_what_was_typed(measured: Measured, reader: Visitor) -> None:

@@ -92,7 +92,9 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
     setBusy(true);
     try {
       const changes = Object.fromEntries(changed.map(({ name }) => [name, parsed(name, texts[name] ?? "")]));
-      take((await ask<Config>("POST", "/api/repo-config", { body: { url, ...(subdir ? { subdir } : {}), ...changes } })).body);
+      const { body } = await ask<Config>("POST", "/api/repo-config", { body: { url, ...(subdir ? { subdir } : {}), ...changes } });
+      const later = Object.entries(drafts.get(address) ?? {}).filter(([name, text]) => text !== texts[name]);
+      take(body, Object.fromEntries(later)); // what was typed in the meantime is not saved
       say("Saved. Tasks that are queued from now on use it.");
     } catch (reason) {
       const fields = reason instanceof Problem ? reason.fields : [];
