@@ -6,8 +6,6 @@ the forge nor a payload can lead a request to another host.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -19,6 +17,7 @@ import msgspec
 from yarl import URL
 
 from gctd.control.forges.configured import Forge
+from gctd.control.forges.own_comment import marker, received, written
 from gctd.domain.delivery.state import Delivery
 
 SECONDS = 20.0
@@ -37,25 +36,6 @@ class ForgeFailed(Exception):
         super().__init__(reason)
         self.permanent = permanent
         self.pause = pause
-
-
-_MARKER = re.compile(r"<!-- gctd (?P<repo>[0-9a-f]+)(?: (?P<received>[0-9]{1,20}))? -->")
-
-
-def marker(delivery: Delivery) -> str:
-    """Return the first line of the tracker's comment: it identifies the comment, and dates the delivery behind the text."""
-    return f"<!-- gctd {delivery.repo_id} {_received(delivery)} -->"
-
-
-def _received(delivery: Delivery) -> int:
-    """Microseconds since 1970. Positions in the log would not do: a comment can be older than the log."""
-    return round(delivery.received_at.timestamp() * 1_000_000)
-
-
-def _written(comment: Mapping[str, Any], repo_id: str) -> int | None:
-    """Return the time of the delivery behind a comment, 0 if the comment does not have it; None for a comment by others."""
-    found = _MARKER.match(str(comment.get("body", "")))
-    return int(found["received"] or 0) if found is not None and found["repo"] == repo_id else None
 
 
 def status_name(delivery: Delivery) -> str:
@@ -91,22 +71,24 @@ class ForgeApi:
 
     async def put_comment(self, delivery: Delivery, text: str) -> None:
         """Write the comment of the tracker on the pull request, or replace its text unless a later delivery wrote it."""
+        body = f"{marker(delivery, self.forge.secrets)}\n\n{text}"
         github = self.forge.kind == "github"
         repo = self._repository(delivery)
         thread = f"{repo}/issues/{delivery.number}/comments" if github else f"{repo}/merge_requests/{delivery.number}/notes"
         async with self._session() as session:
             for page in range(1, PAGES + 1):
                 found = await self._list(session, f"{thread}?per_page={PAGE}&page={page}")
-                ours = [(one, at) for one in found if (at := _written(one, delivery.repo_id)) is not None]
+                dated = [(one, written(str(one.get("body", "")), delivery, self.forge.secrets)) for one in found]
+                ours = [(one, at) for one, at in dated if at is not None]
                 if ours:
-                    own, received = ours[0]
-                    if own["body"] != text and received <= _received(delivery):
+                    own, at = ours[0]
+                    if own["body"] != body and at <= received(delivery):
                         place = f"{repo}/issues/comments/{int(own['id'])}" if github else f"{thread}/{int(own['id'])}"
-                        await self._ask(session, "PATCH" if github else "PUT", place, {"body": text})
+                        await self._ask(session, "PATCH" if github else "PUT", place, {"body": body})
                     return
                 if len(found) < PAGE:
                     break
-            await self._ask(session, "POST", thread, {"body": text})
+            await self._ask(session, "POST", thread, {"body": body})
 
     def _repository(self, delivery: Delivery) -> str:
         if self.forge.kind == "github":

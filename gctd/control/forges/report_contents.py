@@ -7,7 +7,6 @@ import attrs
 from eventlog.broker.blobs import Blobs
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.comparing.pairs import AnalysisPair, compared
-from gctd.control.forges.api import marker
 from gctd.domain.delivery.state import Delivery
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
@@ -51,7 +50,7 @@ class ReportContents:
 
     async def comment(self, state: Delivery) -> str:
         """The text of the comment; the same for the same state."""
-        parts = [marker(state)]
+        parts = list[str]()
         if state.state == "error":
             parts.append(f"### gctd: {state.description}")
         if state.not_judged:

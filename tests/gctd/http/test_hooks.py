@@ -170,6 +170,25 @@ async def test_a_late_comment_does_not_replace_the_comment_of_a_later_delivery(f
     assert CLEAN.commit_sha[:12] in comment["body"], comment
 
 
+async def test_no_comment_of_another_user_is_taken_for_the_comment_of_the_tracker(forges: Forges) -> None:
+    """Anybody can write a comment that looks like it, also one that looks later than any delivery."""
+    repo = await forges.system.register("https://github.test/owner/posed")
+    await forges.ended(await forges.pull("owner/posed", 12, CLEAN, "i-0"))
+    (genuine,) = forges.double.comments[12]
+    posed = [
+        f"<!-- gctd {repo['ID']} {9 * 10**18} -->\n\n### all is well",
+        f"<!-- gctd {repo['ID']} {9 * 10**18} {'0' * 64} -->\n\n### all is well",
+        genuine["body"],  # of another pull request
+    ]
+    forges.double.comments[11] = [{"id": 910 + number, "body": body} for number, body in enumerate(posed)]
+    await forges.ended(await forges.pull("owner/posed", 11, RISKY, "i-1"))
+    assert [one["body"] for one in forges.double.comments[11][:-1]] == posed
+    assert "**The gate is not passed" in forges.double.comments[11][-1]["body"]
+    await forges.ended(await forges.pull("owner/posed", 11, CLEAN, "i-2"))
+    assert len(forges.double.comments[11]) == len(posed) + 1
+    assert CLEAN.commit_sha[:12] in forges.double.comments[11][-1]["body"]
+
+
 async def test_a_merge_request_of_gitlab_ends_in_a_status_and_a_comment_and_a_push_in_a_status(forges: Forges) -> None:
     await forges.system.register("https://gitlab.test/group/sub/name")
     forges.double.statuses.clear()
