@@ -48,7 +48,7 @@ class DeliveryScheduled:
     at: datetime
 
 
-@REGISTRY.event("ReportDecided")
+@REGISTRY.event("ReportDecided", version=2, reads=[1])
 @attrs.frozen(kw_only=True)
 class ReportDecided:
     """The result is known: `state` is success, failure or error, `description` a line for the commit status.

@@ -145,7 +145,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=5, reads=[1, 2, 3, 4])
+@REGISTRY.event("TaskCompleted", version=6, reads=[1, 2, 3, 4, 5])
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""
