@@ -117,9 +117,9 @@ async def verify(live: Reader, event_log: EventLog, model: ReadModel, *, run: Ru
     Raises LogDamaged if it does not belong to this log, MigrationError if another version of the program made it, Behind if its
     projections are not at one sequence (they are catching up), Unavailable, StoreUnavailable, StoreDamaged.
     """
-    head = await event_log.head()
     async with live.snapshot() as ours:
-        until = await _sequence_of(ours, model, head)
+        # After the snapshot: a commit that is stored and applied in between would look as if the log had lost it.
+        until = await _sequence_of(ours, model, await event_log.head())
         async with replayed_copy(event_log, model, until=until, run=run) as fresh, fresh.snapshot() as theirs:
             difference = await compare_snapshots(ours, theirs, model)
             return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, dump, replayed_copy
-from projections.store import Store
+from projections.rebuild.verify import Verification, compare, dump, replayed_copy, verify
+from projections.store import Snapshot, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
@@ -110,6 +111,24 @@ async def test_truth_in_json_is_no_number(
         await execute(f"sqlite:{copy.path}", change.replace("{}", fresh))
         difference = await compare(either, copy, MODEL)
         assert difference is None if told is None else told in str(difference)
+
+
+async def test_a_log_that_grows_at_that_moment_has_not_lost_its_end(
+    log: MemoryLog, either: SQLiteStore | PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service stores and applies a commit while a verification begins."""
+    snapshot = either.snapshot
+
+    @asynccontextmanager
+    async def later() -> AsyncIterator[Snapshot]:
+        await Book(log).append("yan", Opened("yann"), Booked(1))
+        await Projector(log, either, MODEL).run(until=COMMITS + 1)
+        async with snapshot() as taken:
+            yield taken
+
+    monkeypatch.setattr(either, "snapshot", later)
+    verified = await verify(either, log, MODEL)
+    assert verified == Verification(sequence=COMMITS + 1, difference=None, digest=verified.digest)
 
 
 async def test_text_that_is_no_json_is_found(log: MemoryLog, live: SQLiteStore) -> None:
