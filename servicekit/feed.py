@@ -14,9 +14,20 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import AggregateId, Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
-from eventlog.port import commit_at
-from httpkit.sse.frames import Frame
+from eventlog import (
+    AggregateId,
+    Commit,
+    Decider,
+    EventLog,
+    EventLogError,
+    LogDamaged,
+    Position,
+    RecordedEvent,
+    SequenceGap,
+    Unavailable,
+    UndecodableCommit,
+)
+from httpkit.sse.frames import LAST_INDEX, Frame
 from httpkit.sse.hub import Hub
 
 _log = structlog.get_logger(__name__)
@@ -57,7 +68,8 @@ class CommitFrames:
     async def of(self, commits: Sequence[Commit]) -> list[Frame]:
         """The frames of these commits, in order.
 
-        A tombstone has none, and neither has a commit that cannot be read, whose aggregate the projector parks.
+        A tombstone has none, and neither has a commit that cannot be read, whose aggregate the projector parks. Raises
+        SequenceGap if the log cannot read the record before a commit, whose state is needed, and Unavailable.
         """
         frames: list[Frame] = []
         for commit in commits:
@@ -72,9 +84,9 @@ class CommitFrames:
         return frames
 
     async def replay(self, after: Position, until: int) -> AsyncGenerator[Sequence[Frame], None]:
-        """The frames after a position, up to sequence `until`, from the log."""
-        # The commit of the position is included: it may hold later events.
-        first = after.sequence - 1 if after.sequence else 0
+        """The frames after a position, up to sequence `until`, from the log. Raises Unavailable, LogDamaged."""
+        # The commit of the position is included if it may hold later events.
+        first = after.sequence if after.index == LAST_INDEX else max(0, after.sequence - 1)
         async for commits in self._log.follow(after=first, until=until):
             frames = [frame for frame in await self.of(commits) if frame.position > after]
             if frames:
@@ -85,7 +97,7 @@ class CommitFrames:
         if len(events) == 1 and not self._needs_previous_state(commit):
             return (EventChange(aggregate=commit.aggregate, event=events[0], before=None, after=state, sequence=commit.sequence),)
         decider = self._deciders[commit.category]
-        before = (await commit_at(self._log, commit.guard)).state if commit.guard else None
+        before = await self._state_at(commit.guard) if commit.guard else None
         happened = []
         for event in events:
             after = decider.fold((event.data,), before)
@@ -94,6 +106,14 @@ class CommitFrames:
             )
             before = after
         return happened
+
+    async def _state_at(self, sequence: int) -> Any:
+        commit = await self._log.at(sequence)
+        if commit is not None:
+            return commit.state
+        if (await self._log.head()).last < sequence:  # a leader that was elected just now may not know its own end yet
+            raise Unavailable(f"sequence {sequence} cannot be read now")
+        raise SequenceGap(sequence, None)
 
 
 class Feed:
@@ -146,6 +166,11 @@ class Feed:
         while commits:
             try:
                 self._hub.publish(await self._frames.of(commits), commits[-1].sequence)
+            except LogDamaged as error:
+                # Waiting would hold up the events of all aggregates. Clients come back, and get a reset.
+                _log.error("events cannot be shown: clients load their state once more", reason=str(error))
+                self._hub.skip_to(commits[-1].sequence)
+                return
             except EventLogError as error:
                 # Earlier states and encrypted data need the log. The frames wait for it, so that no event is left out.
                 _log.warning("event stream waits", error=str(error))
