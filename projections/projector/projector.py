@@ -113,6 +113,10 @@ class Projector:
         await self._advancing.load()
         self._waiters.advance(self._advancing.lowest)
 
+    def show_nothing(self) -> None:
+        """Take it that the tables are replaced by empty ones: `position` is 0 until this one runs, or has loaded."""
+        self._waiters.advance(0)
+
     @asynccontextmanager
     async def held(self) -> AsyncIterator[int]:
         """Apply no commit during the block, which is given `farthest`. Then continue with the checkpoints of the database."""

@@ -22,6 +22,8 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY = 600.0
 """Seconds between looks over the whole file, which find damage in parts that are neither read nor written."""
 _NOTICED_WITHIN = 1.0
+_MADE_AGAIN = "the database was damaged, and a new one is made"
+"""The reason why the tables are not queried until there are new ones."""
 
 
 async def open_sound(store: Store, model: ReadModel) -> None:
@@ -41,12 +43,14 @@ async def open_sound(store: Store, model: ReadModel) -> None:
             store.withheld = WITHHELD
         else:
             await migrate(store, model)
+            store.withheld = None
 
 
 async def make_again(store: Store, model: ReadModel, error: StoreDamaged) -> None:
     """Set a damaged database aside, and open a new one in its place, to be filled from the log. Raises as `open_sound`."""
     if isinstance(error, StoreForeign) or not isinstance(store, SQLiteStore):
         raise error
+    store.withheld = _MADE_AGAIN
     await store.close()
     aside = await store.quarantine()
     log.error("a damaged database is set aside and rebuilt from the log", aside=str(aside), reason=str(error))

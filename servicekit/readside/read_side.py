@@ -192,7 +192,7 @@ class ReadSide(Collector):
         try:
             await self._handover.run(self.projector)
         except StoreDamaged as error:
-            await make_again_patiently(self._store, self._model, error)
+            await self._make_again(error)
             await self._handover.run(self.projector)
         while True:
             running, looking = await until_one_ends(self.projector.run(), damaged(self._store))
@@ -201,9 +201,14 @@ class ReadSide(Collector):
                 if stopped is None or not isinstance(stopped.__cause__, StoreDamaged):
                     running.result()
                     return
-                await make_again_patiently(self._store, self._model, stopped.__cause__)
+                await self._make_again(stopped.__cause__)
             else:
-                await make_again_patiently(self._store, self._model, looking.result())
+                await self._make_again(looking.result())
+
+    async def _make_again(self, error: StoreDamaged) -> None:
+        """Replace a damaged database by a new one, to be filled from the log."""
+        self.projector.show_nothing()
+        await make_again_patiently(self._store, self._model, error)
 
     async def wait_visible(self, sequence: int) -> int:
         """Wait until the read model has the sequence that a command wrote, and return the sequence.

@@ -8,9 +8,11 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from eventlog import Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
@@ -200,3 +202,43 @@ async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_ur
             ]
             async with replayed_copy(log, MODEL, until=301) as fresh:
                 assert await compare(store, fresh, MODEL) is None
+
+
+async def test_tables_that_are_made_again_are_not_shown_as_the_former_ones(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queries are refused while the tables are made. Then the position is the one of the new tables, also without the log."""
+    path, asked = tmp_path / "read.db", list[object]()
+    async with ledger_log(nats_url) as log:
+        await Book(log).append_randomly(30, accounts=5, seed=1)
+        async with served(log, path) as (side, store):
+            await side.projector.wait_for(30, 20)
+            await copied_whole(store)
+            migrated_by, head, asked_for, is_back = store.migrate, log.head, asyncio.Event(), asyncio.Event()
+
+            async def slow(*args: Any, **more: Any) -> Any:
+                with pytest.raises(StoreUnavailable, match="a new one is made") as refused:
+                    await store.fetch("SELECT count(*) AS rows FROM accounts")
+                asked.append(refused)
+                return await migrated_by(*args, **more)
+
+            async def away() -> Any:
+                if is_back.is_set():
+                    return await head()
+                asked_for.set()
+                raise Unavailable("the log is away")
+
+            monkeypatch.setattr(store, "migrate", slow)
+            monkeypatch.setattr(log, "head", away)
+            spoil(path, "garbage")
+            with pytest.raises(StoreDamaged):
+                await store.fetch_in_thread("SELECT sum(length(owner)), sum(length(tags)) FROM accounts, entries")
+            await wait_until(lambda: asked and store.withheld is None, timeout=20)
+            asked_for.clear()
+            await asyncio.wait_for(asked_for.wait(), 20)  # by the projector
+            assert await store.fetch("SELECT count(*) AS rows FROM accounts") == [{"rows": 0}]
+            assert side.projector.position == 0
+            assert side.state() is None
+            is_back.set()
+            await wait_until(lambda: side.projector.position == 30, timeout=20)
+            assert await store.fetch("SELECT count(*) AS rows FROM accounts") == [{"rows": 5}]
