@@ -50,7 +50,7 @@ class Column:
 
 @attrs.define(frozen=True, slots=False, cache_hash=True)
 class Table:
-    """A table of a read model: its columns in order and the names of the columns of the key; not `whole`: see `but`."""
+    """A table of a read model: its columns in order and the names of the columns of the key; not `whole`: see `partial`."""
 
     name: str
     columns: tuple[Column, ...]

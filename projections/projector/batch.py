@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from eventlog.support.chain import comparable
-from projections.errors import StoreDamaged
+from projections.errors import RowRefused, StoreDamaged
 from projections.model import Change, Put, Table
 from projections.store import Checkpoint, CheckpointOutcome, Mark, Step
 
@@ -58,24 +59,29 @@ def lost_proof(checkpoint: Checkpoint) -> StoreDamaged:
 
 
 def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
-    """The last change of each row that a step changes, by table in the projection's order."""
+    """The last change of each row that a step changes, by table in the projection's order.
+
+    Raises RowRefused for a change that does not fit the projection's tables.
+    """
     tables: dict[str, Rows] = {table.name: {} for table in step.projection.tables}
-    for change in step.changes:
-        table = change.table
-        rows = tables[table.name]
-        if isinstance(change, Put):
-            rows[table.key_of(change.row)] = change.row
-        else:
-            rows[_key_of(change)] = None
+    with _fitting(step):
+        for change in step.changes:
+            table = change.table
+            rows = tables[table.name]
+            if isinstance(change, Put):
+                rows[table.key_of(change.row)] = change.row
+            else:
+                rows[_key_of(change)] = None
     return [(table, tables[table.name]) for table in step.projection.tables if tables[table.name]]
 
 
 def narrowed(step: Step) -> Sequence[tuple[Table, Rows]]:
-    """The same; rows that are put with fewer columns (`Table.but`) in all of their changes are apart, before the others."""
-    narrow = {change.table.name: change.table for change in step.changes if not change.table.whole}
+    """The same; rows that are put with fewer columns (`Table.partial`) in all of their changes are apart, before the others."""
+    with _fitting(step):
+        narrow = {change.table.name: change.table for change in step.changes if not change.table.whole}
+        wide = {(change.table.name, _key_of(change)) for change in step.changes if change.table.whole} if narrow else set()
     if not narrow:
         return last_changes(step)
-    wide = {(change.table.name, _key_of(change)) for change in step.changes if change.table.whole}
     found: list[tuple[Table, Rows]] = []
     for table, rows in last_changes(step):
         if table.name not in narrow:
@@ -84,6 +90,16 @@ def narrowed(step: Step) -> Sequence[tuple[Table, Rows]]:
         found.append((narrow[table.name], {key: row for key, row in rows.items() if (table.name, key) not in wide}))
         found.append((table, {key: row for key, row in rows.items() if (table.name, key) in wide}))
     return [pair for pair in found if pair[1]]
+
+
+@contextmanager
+def _fitting(step: Step) -> Iterator[None]:
+    """Raise RowRefused if a change that a handler gave does not fit the projection's tables."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        text = f"projection {step.projection.name!r} gives a change that does not fit its tables: {error!r}"
+        raise RowRefused(text) from error
 
 
 def _key_of(change: Change) -> Any:

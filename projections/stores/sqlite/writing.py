@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from eventlog.commands.keys import KeyUse
+from projections.errors import RowRefused
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
 from projections.store import KEYS, Checkpoint, Mark, Parked, Place
@@ -24,7 +25,7 @@ resetting one by one cost a tenth of a replay."""
 
 
 def write_rows(connection: sqlite3.Connection, tables: Sequence[tuple[Table, Rows]]) -> None:
-    """Put the rows in the order of the tables, then delete in the reverse order."""
+    """Put the rows in the order of the tables, then delete in the reverse order. Raises RowRefused for a wrong time."""
     for table, rows in tables:
         _put(connection, table, _stored([row for row in rows.values() if row is not None], table.timestamps))
     for table, rows in reversed(tables):
@@ -48,9 +49,12 @@ def _stored(rows: list[tuple[Any, ...]], timestamps: tuple[int, ...]) -> list[An
     for row in rows:
         values = list(row)
         for index in timestamps:
-            value = values[index]
-            if value is not None:
-                values[index] = timestamp_text(value)
+            try:
+                value = values[index]
+                if value is not None:
+                    values[index] = timestamp_text(value)
+            except (AttributeError, IndexError, TypeError) as error:
+                raise RowRefused(f"row {row!r} does not have an aware datetime in column {index + 1}: {error}") from error
         converted.append(values)
     return converted
 

@@ -170,9 +170,14 @@ class RowPromises(OnTables):
         assert await self.rows(store, REGIONS) == []
 
     async def test_a_row_that_cannot_be_held_is_refused_whole(self, store: Store) -> None:
-        """A constraint, a value of no known type, a number that does not fit: no row is written, and the next step is."""
+        """A constraint, a value of no known type or of another, a number that does not fit: no row is written. The next step is.
+
+        Neither is the row of another projection.
+        """
         await self.made(store)
-        for bad in (person("bob", -1), person("bob", 2**70), Put(PEOPLE, ("bob", object(), None, None, None, None))):
+        strange = Put(PEOPLE, ("bob", object(), None, None, None, None))
+        text = Put(PEOPLE, ("bob", None, None, None, "2026-01-01T00:00:00Z", None))
+        for bad in (person("bob", -1), person("bob", 2**70), strange, text, Put(PLACES, ("lake",))):
             with refused(RowRefused):
                 await store.advance([step(0, 1, person("ann", 1), bad)], [KeyUse("k", None, "s", 1)])
         assert await self.rows(store, PEOPLE) == []

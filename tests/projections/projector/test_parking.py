@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -16,7 +16,7 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import NotParked
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
-from projections.model import Change, ReadModel
+from projections.model import Change, Delete, Put, ReadModel
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import Parked, Store
@@ -190,6 +190,41 @@ async def test_a_row_that_the_database_refuses_is_found_in_a_large_batch(log: Me
     assert await store.fetch("SELECT owner FROM owners WHERE account = 'bad'") == [{"owner": "eve"}]
     assert (await projector.unpark()).freed == []
     assert [(one.sequence, one.waiting) for one in await store.parked()] == [(3001, 2)]
+
+
+UNFIT: dict[str, Change] = {
+    "a time as text": Put(ledger.ACCOUNTS, ("bad", "eve", 0, False, "2026-01-01T00:00:00Z", None)),
+    "a table of another projection": Put(ledger.OWNERS, ("eve", "bad")),
+    "a row without its key": Put(ledger.ENTRIES, ("bad",)),
+    "a list as key": Delete(ledger.ACCOUNTS, (["bad"],)),
+    "nothing": cast("Any", None),
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
+async def test_a_change_that_is_no_row_of_the_tables_parks_its_aggregate(
+    log: MemoryLog, book: Book, store: Store, unfit: Change
+) -> None:
+    """The projector continues, and the other projection has the commit."""
+
+    def changes(commit: Commit) -> Iterable[Change]:
+        yield from [unfit] if commit.aggregate.id == "bad" else ledger.account_changes(commit)
+
+    accounts, owners = ledger.PROJECTIONS
+    model = attrs.evolve(MODEL, projections=(attrs.evolve(accounts, handlers={ledger.CATEGORY: changes}), owners))
+    await book.append("good", Opened("gus"))
+    await book.append("bad", Opened("eve"))
+    await book.append("good", Booked(7))
+    projector = await project(log, store, model)
+    assert projector.position == 3
+    assert [(one.place, one.sequence, one.waiting) for one in await store.parked()] == [
+        (("accounts", "ledger.account.bad"), 2, 1)
+    ]
+    assert await balance(store, "good") == 7
+    assert [row["owner"] for row in await store.fetch("SELECT owner FROM owners ORDER BY owner")] == ["eve", "gus"]
+    projector = await project(log, store)
+    assert (await projector.unpark()).parked == []
+    await assert_equals_a_fold(log, store, MODEL)
 
 
 def put(log: MemoryLog, commit: Commit) -> None:
