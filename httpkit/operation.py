@@ -21,7 +21,7 @@ from httpkit.errors import FieldError
 from httpkit.messages import body, csv_form
 from httpkit.messages.binding import Binder
 from httpkit.messages.encoding import encode
-from httpkit.problems import AboutField, Busy, ErrorWithStatus, Invalid
+from httpkit.problems import AboutField, Busy, Invalid, status_of
 from httpkit.routes import SAFE, Answer, Call, Route
 from httpkit.server.callers import CALLER
 from httpkit.server.deadline import TimeoutPool
@@ -152,8 +152,8 @@ class Operation(Generic[S]):
                 raise
             raise TimedOut(f"no answer within {self._time_limit:g} s") from error
         except Exception as error:
-            if isinstance(error, AboutField) and isinstance(error, ErrorWithStatus):
-                raise Invalid([self.binder.field_error(error.field, error.reason)], HTTPStatus(error.status)) from error
+            if isinstance(error, AboutField) and (status := status_of(error)) is not None:
+                raise Invalid([self.binder.field_error(error.field, error.reason)], status) from error
             raise
 
     async def _answer(self, request: web.Request, result: Any, before: int | None) -> web.StreamResponse:

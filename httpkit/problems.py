@@ -103,18 +103,20 @@ class Busy(HttpkitError):
 
 
 @runtime_checkable
-class ErrorWithStatus(Protocol):
-    """An exception that knows its status."""
-
-    status: HTTPStatus
-
-
-@runtime_checkable
 class AboutField(Protocol):
     """An exception of a domain that is about one value of the request."""
 
     field: str
     reason: str
+
+
+def status_of(error: BaseException) -> HTTPStatus | None:
+    """Return the status of an exception that is made for an answer; None for a fault.
+
+    Clients of other servers have exceptions with a number in `status`: the answer of that server.
+    """
+    status = getattr(error, "status", None)
+    return status if isinstance(status, HTTPStatus) else None
 
 
 def text_of(error: BaseException) -> str:
@@ -170,7 +172,7 @@ class Problems:
         """Return the answer to a request that ended in this exception."""
         if isinstance(error, web.HTTPException):
             return self._of_framework(error, instance, request_id)
-        status = HTTPStatus(error.status) if isinstance(error, ErrorWithStatus) else HTTPStatus.INTERNAL_SERVER_ERROR
+        status = status_of(error) or HTTPStatus.INTERNAL_SERVER_ERROR
         if status is HTTPStatus.INTERNAL_SERVER_ERROR:
             return self.response(status, INTERNAL, instance=instance, request_id=request_id)
         own = error if isinstance(error, HttpkitError) else None

@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from httpkit.messages.encoding import encode
-from httpkit.problems import ErrorWithStatus, text_of
+from httpkit.problems import status_of, text_of
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +92,7 @@ class Health:
         except TimeoutError:
             return f"no answer within {self._bound:g} s"
         except Exception as error:
-            if isinstance(error, ErrorWithStatus):
+            if status_of(error) is not None:
                 return text_of(error)
             log.debug("readiness check failed", check=name, exc_info=error)
             return type(error).__name__

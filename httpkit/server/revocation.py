@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 
 from httpkit.errors import HttpkitError
-from httpkit.problems import ErrorWithStatus, Unauthorized
+from httpkit.problems import Unauthorized, status_of
 from httpkit.server.guard import Guard
 
 log = structlog.get_logger(__name__)
@@ -45,6 +45,6 @@ async def _is_valid(request: web.Request, guard: Guard) -> bool:
     except HttpkitError:
         return True
     except Exception as error:
-        if isinstance(error, ErrorWithStatus):
+        if status_of(error) is not None:
             return True
         raise

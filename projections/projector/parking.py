@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from http import HTTPStatus
 
 import attrs
 
@@ -70,7 +71,7 @@ def parked(projection: str, commit: Commit, error: Exception, at: datetime) -> P
 
 def reason_of(error: Exception) -> str:
     """Return an error in one line, for users."""
-    return str(error) if getattr(error, "status", None) is not None else repr(error)
+    return str(error) if isinstance(getattr(error, "status", None), HTTPStatus) else repr(error)
 
 
 def by_place(all_parked: Iterable[Parked]) -> dict[Place, Parked]:

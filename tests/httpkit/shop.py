@@ -48,6 +48,14 @@ class BadName(DomainError):
         self.reason = reason
 
 
+class NotFromHere(Exception):
+    """The error of a client of another server. Its status is a number: the answer of that server, 0 without an answer."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{status} from http://inside:9/?password=hunter2")
+        self.status = status
+
+
 class Away(DomainError):
     """The broker cannot be reached."""
 
@@ -153,6 +161,7 @@ class Shop:
     log: list[Frame]
     sequence: int = 7
     made: int = 0
+    upstream: int = 404
     last_call: Call[Any] | None = None
     release: asyncio.Event = attrs.field(factory=asyncio.Event)
     entered: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -221,15 +230,16 @@ async def add_up(request: Sum, _: Call[Shop]) -> Decimal:
 
 async def do(request: Do, call: Call[Shop]) -> Answer[str]:
     """Do the action that a test names."""
+    errors: dict[str, Exception] = {
+        "boom": RuntimeError("secret: the password is hunter2"),
+        "conflict": DomainError("it moved on"),
+        "field": BadName("what", "is not nice"),
+        "away": Away(),
+        "upstream": NotFromHere(call.services.upstream),
+    }
+    if (error := errors.get(request.what)) is not None:
+        raise error
     match request.what:
-        case "boom":
-            raise RuntimeError("secret: the password is hunter2")
-        case "conflict":
-            raise DomainError("it moved on")
-        case "field":
-            raise BadName("what", "is not nice")
-        case "away":
-            raise Away
         case "hold":
             call.services.entered.set()
             await call.services.release.wait()

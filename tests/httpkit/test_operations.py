@@ -23,7 +23,7 @@ from httpkit.server.serving import serving
 from httpkit.static.pages import POLICY, Pages
 from terminalkit import logs
 from tests.httpkit.raw import ask
-from tests.httpkit.shop import Away, open_shop
+from tests.httpkit.shop import Away, NotFromHere, open_shop
 from tests.support.pace import within
 
 
@@ -47,13 +47,17 @@ async def test_readiness_says_what_is_away_within_its_bound_and_what_a_fault_say
     async def faulty() -> None:
         raise RuntimeError("password=hunter2")
 
-    async with open_shop(health=Health({"a": fine, "b": away, "c": hanging, "d": faulty}, bound=0.2)) as shop:
+    async def upstream() -> None:
+        raise NotFromHere(404)
+
+    checks = {"a": fine, "b": away, "c": hanging, "d": faulty, "e": upstream}
+    async with open_shop(health=Health(checks, bound=0.2)) as shop:
         with within(8):
             reply = await ask(shop.port, "GET /readyz")
         assert reply.status == 503
         assert reply.json == {
             "status": "error",
-            "reason": "b: the broker cannot be reached; c: no answer within 0.2 s; d: RuntimeError",
+            "reason": "b: the broker cannot be reached; c: no answer within 0.2 s; d: RuntimeError; e: NotFromHere",
         }
         assert (await ask(shop.port, "GET /livez")).status == 200
 

@@ -20,7 +20,7 @@ from httpkit.errors import FieldError
 from httpkit.messages import body
 from httpkit.messages.decoding import flatten
 from httpkit.messages.fields import message, payload, query
-from httpkit.problems import INTERNAL, ErrorWithStatus, Invalid, Malformed, text_of
+from httpkit.problems import INTERNAL, Invalid, Malformed, status_of, text_of
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import Results
 from pantry.domain import ean13, gtin
@@ -89,7 +89,7 @@ class Refusal:
     @classmethod
     def of(cls, error: Exception) -> Refusal:
         """The refusal that an error of the write side is."""
-        status = HTTPStatus(error.status) if isinstance(error, ErrorWithStatus) else HTTPStatus.INTERNAL_SERVER_ERROR
+        status = status_of(error) or HTTPStatus.INTERNAL_SERVER_ERROR
         return cls(status, INTERNAL if status is HTTPStatus.INTERNAL_SERVER_ERROR else text_of(error))
 
 

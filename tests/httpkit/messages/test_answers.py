@@ -65,6 +65,17 @@ async def test_a_fault_says_nothing_of_itself_and_is_logged_under_the_request_id
     assert "hunter2" in str(logged["exc_info"])
 
 
+@pytest.mark.parametrize("status", [404, 401, 0, 299])
+async def test_the_status_of_another_server_is_not_the_status_of_the_answer(shop: Running, status: int) -> None:
+    """As an HTTP client's error has it: it is a fault here, which is logged, and its text stays inside."""
+    shop.shop.upstream = status
+    with structlog.testing.capture_logs() as logs:
+        async with shop.http.post("/do/upstream") as response:
+            problem = await response.json(content_type="application/problem+json")
+    assert (response.status, problem["detail"]) == (500, "internal server error")
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == ["request failed"]
+
+
 async def test_an_error_of_another_package_shows_its_own_text_under_its_own_name(shop: Running) -> None:
     async with shop.http.post("/do/conflict") as response:
         problem = await response.json(content_type=None)
