@@ -210,9 +210,13 @@ class Registry:
 
     @staticmethod
     def _decode(types: dict[str, _Type], name: str, version: int, data: msgspec.Raw, where: str) -> Any:
+        if (found := types.get(name)) is None:
+            raise UndecodableCommit(f"{where} {name!r}: no such type is registered")
         try:
-            return types[name].decode(version, data)
-        except KeyError:
-            raise UndecodableCommit(f"{where} {name!r}: no such type is registered") from None
-        except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
+            return found.decode(version, data)
+        except MemoryError:
+            raise
+        except (msgspec.DecodeError, ValueError, TypeError) as error:
             raise UndecodableCommit(f"{where} {name!r} version {version}: {error}") from error
+        except Exception as error:  # upcasters and classes are the service's, and may raise anything
+            raise UndecodableCommit(f"{where} {name!r} version {version}: {error!r}") from error

@@ -56,3 +56,22 @@ def test_versions_that_only_lack_fields_with_defaults_are_read_as_they_are() -> 
         registry.decode("Moved", 4, b'{"cents":5}')
     with pytest.raises(ValueError, match="versions before 2"):
         registry.event("Other", version=2, reads=[2])(attrs.make_class("Other", []))
+
+
+FAULTS = [KeyError("cents"), AttributeError("no cents"), IndexError("no cents"), ZeroDivisionError("by cents"), OSError("cents")]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=repr)
+def test_an_upcaster_that_fails_makes_its_commit_undecodable(fault: Exception) -> None:
+    """With any error. The text names the event type and the error."""
+    registry = Registry()
+    registry.event("Moved", version=2)(attrs.make_class("Moved", {"cents": attrs.field(type=int)}, frozen=True))
+
+    @registry.upcast("Moved", 1)
+    def lift(_: dict[str, object]) -> dict[str, object]:
+        raise fault
+
+    stored = b'{"id":"1","at":"2026-01-01T00:00:00Z","events":[{"t":"Moved","d":{"amount":5}}],"state":{"d":{}}}'
+    with pytest.raises(UndecodableCommit, match=r"sequence 7, event 'Moved' version 1: .*cents") as raised:
+        _ = registry.commit(7, "bank.account.anna", stored).events
+    assert raised.value.__cause__ is fault
