@@ -58,8 +58,8 @@ def is_union(type_: Any) -> bool:
     return get_origin(type_) in (Union, types.UnionType)
 
 
-def _choice(values: Sequence[Any], make: Callable[[Any], Any]) -> Hook:
-    made, text = {value: make(value) for value in values}, ", ".join(map(str, values))
+def _choice(values: Sequence[Any], make: Callable[[Any], Any], *, of_text: bool) -> Hook:
+    made, text = {str(value) if of_text else value: make(value) for value in values}, ", ".join(map(str, values))
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, (str, int)) or value not in made:
@@ -71,12 +71,12 @@ def _choice(values: Sequence[Any], make: Callable[[Any], Any]) -> Hook:
 
 
 @lru_cache(None)
-def _enum(type_: Any, _: cattrs.Converter | None = None) -> Hook:
-    return _choice([item.value for item in type_], type_)
+def _enum(type_: Any, *, of_text: bool) -> Hook:
+    return _choice([item.value for item in type_], type_, of_text=of_text)
 
 
-def _literal(type_: Any, _: cattrs.Converter) -> Hook:
-    return _choice(get_args(type_), lambda value: value)
+def _literal(type_: Any, *, of_text: bool) -> Hook:
+    return _choice(get_args(type_), lambda value: value, of_text=of_text)
 
 
 def _list(type_: Any, converter: cattrs.Converter) -> Hook:
@@ -145,7 +145,7 @@ def hook_for(attribute: attrs.Attribute[Any], converter: cattrs.Converter) -> Ho
 def _base(spec: Spec, type_: Any, converter: cattrs.Converter) -> Hook:
     if (parse := spec.parse) is not None:
         return lambda value, _: parse(value)
-    return _enum(type_) if is_enum(type_) else converter.get_structure_hook(type_)
+    return _enum(type_, of_text=converter is TEXT) if is_enum(type_) else converter.get_structure_hook(type_)
 
 
 def is_enum(type_: Any) -> bool:
@@ -170,22 +170,22 @@ def _is_literal(type_: Any) -> bool:
     return origin is Literal
 
 
-def _or_enum(hook: Hook) -> Hook:
+def _or_enum(hook: Hook, *, of_text: bool) -> Hook:
     """For an enumeration of strings cattrs finds the hook of strings: its subclasses count."""
 
     def structure(value: Any, wanted: Any) -> Any:
-        return _enum(wanted)(value, wanted) if is_enum(wanted) else hook(value, wanted)
+        return _enum(wanted, of_text=of_text)(value, wanted) if is_enum(wanted) else hook(value, wanted)
 
     return structure
 
 
-def _converter(primitives: Mapping[type, Hook]) -> cattrs.Converter:
+def _converter(primitives: Mapping[type, Hook], *, of_text: bool = False) -> cattrs.Converter:
     made = cattrs.Converter(detailed_validation=True)
     for type_, hook in primitives.items():
-        made.register_structure_hook(type_, _or_enum(hook))
+        made.register_structure_hook(type_, _or_enum(hook, of_text=of_text))
     made.register_structure_hook_factory(attrs.has, _object)
-    made.register_structure_hook_factory(_is_class(Enum), _enum)
-    made.register_structure_hook_factory(_is_literal, _literal)
+    made.register_structure_hook_factory(_is_class(Enum), lambda type_, _: _enum(type_, of_text=of_text))
+    made.register_structure_hook_factory(_is_literal, lambda type_, _: _literal(type_, of_text=of_text))
     made.register_structure_hook_factory(_is_list, _list)
     made.register_structure_hook_factory(_is_mapping, _mapping)
     made.register_structure_hook_factory(has_unset, _present)
@@ -196,7 +196,7 @@ JSON = _converter(FROM_JSON)
 """Structures decoded JSON."""
 
 
-TEXT = _converter(FROM_TEXT)
+TEXT = _converter(FROM_TEXT, of_text=True)
 """Structures the text of parameters."""
 
 

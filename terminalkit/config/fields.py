@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 import attrs
 
-from httpkit.messages.decoding import JSON, TEXT, attributes_of
+from httpkit.messages.decoding import JSON, TEXT, attributes_of, is_enum
 from httpkit.messages.fields import Rule
 from httpkit.messages.primitives import Wrong
 from terminalkit.config import durations
@@ -58,27 +59,55 @@ def settings(cls: type[C]) -> type[C]:
 
 @attrs.frozen
 class SettingInfo:
-    """The description of a setting, its variable in the environment, its default as a user writes it, a word for its values."""
+    """The description of a setting, its variable in the environment, its default as a user writes it, a word for its values.
+
+    `default` is None if the setting has to be set.
+    """
 
     help: str
     env: str
-    default: str
+    default: str | None
     metavar: str | None
 
 
 def describe(cls: type[Any], name: str, *, prefix: str) -> SettingInfo:
-    """Return the description of a setting for the help of a command; it has a default."""
+    """Return the description of a setting for the help of a command."""
     field = next(field for field in fields_of(cls, prefix) if field.name == name)
-    value = field.shown(getattr(cls(), name))
-    default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
-    return SettingInfo(field.about.help, field.env, default, _metavar(field.attribute.type, duration=field.about.duration))
+    metavar = _metavar(field.attribute.type, duration=field.about.duration)
+    return SettingInfo(field.about.help, field.env, _default_of(field), metavar)
+
+
+def _default_of(field: Field) -> str | None:
+    default: Any = field.attribute.default
+    if default is attrs.NOTHING:
+        return None
+    if hasattr(default, "takes_self"):  # a Factory
+        if default.takes_self:
+            return "as other settings give it"
+        default = default.factory()
+    return as_text(field.shown(default)) or "none"
+
+
+def as_text(shown: Any) -> str:
+    """A value that is shown, as it is written in the environment."""
+    match shown:
+        case None:
+            return ""
+        case bool():
+            return str(shown).lower()
+        case tuple() | list():
+            return ",".join(map(str, shown))
+        case _:
+            return str(shown)
 
 
 def _metavar(type_: Any, *, duration: bool) -> str | None:
     if duration:
         return "DURATION"
     if get_origin(type_) is Literal:
-        return "|".join(get_args(type_))
+        return "|".join(map(str, get_args(type_)))
+    if is_enum(type_):
+        return "|".join(str(item.value) for item in type_)
     return "PATH" if Path in get_args(type_) else {Path: "PATH", int: "INTEGER", bool: None}.get(type_, "TEXT")
 
 
@@ -96,6 +125,14 @@ class Field:
         """The name of the attribute."""
         return self.attribute.name
 
+    def from_flag(self, given: Any) -> Any:
+        """The value that a flag means: a text as in the environment, texts of a flag that is repeated, or a value."""
+        if isinstance(given, str):
+            return self.from_text(given)
+        if isinstance(given, tuple) and all(isinstance(one, str) for one in given):
+            return TEXT.structure(list(given), self._type)
+        return self.from_value(given)
+
     def from_text(self, text: str) -> Any:
         """The value that a text means, as in the environment."""
         if self.about.duration:
@@ -107,7 +144,7 @@ class Field:
         return TEXT.structure(text, self._type)
 
     def from_value(self, value: Any) -> Any:
-        """The value that a value of a file, or of a flag, means."""
+        """The value that a value of a file means."""
         if isinstance(value, self.attribute.type) if isinstance(self.attribute.type, type) else False:
             return value
         if self.about.duration and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -139,7 +176,11 @@ class Field:
             return durations.show(value)
         if isinstance(value, str):
             return _PASSWORD.sub(rf"\1:{MASK}@", value)
-        return str(value) if isinstance(value, Path) else value
+        if isinstance(value, (tuple, list)):
+            return tuple(map(self.shown, value))
+        if isinstance(value, Enum):
+            return value.value
+        return str(value) if isinstance(value, (Path, Decimal)) else value
 
 
 def fields_of(cls: type, prefix: str) -> list[Field]:

@@ -83,7 +83,7 @@ class SettingFlags(Generic[C]):
             file=source.file,
             numbers=frozenset(name for name, type_ in types.items() if type_ is int),
             switches=frozenset(name for name, type_ in types.items() if type_ is bool or bool in get_args(type_)),
-            lists=frozenset(name for name, type_ in types.items() if get_origin(type_) is tuple),
+            lists=frozenset(name for name, type_ in types.items() if get_origin(type_) in (tuple, list)),
         )
 
     def describe(self, name: str) -> SettingInfo:
@@ -134,7 +134,8 @@ class _SettingOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         about = self._describe((self.name or "").removeprefix(_PREFIX))
-        self.help = f"{about.help}  [env: {about.env}; default: {about.default}]"
+        default = "required" if about.default is None else f"default: {about.default}"
+        self.help = f"{about.help}  [env: {about.env}; {default}]"
         self.metavar = about.metavar
         return super().get_help_record(ctx)
 
@@ -145,17 +146,6 @@ def show_settings(output: Output, shown: Sequence[SettingValue]) -> None:
         output.document([{"key": one.key, "value": one.value, "origin": one.origin} for one in shown])
         return
     columns = [Column("KEY", "id"), Column("VALUE"), Column("ORIGIN")]
-    output.table(columns, [[one.key, _text(one.value), one.origin] for one in shown])
+    from terminalkit.config.fields import as_text  # noqa: PLC0415 - the settings are loaded by now
 
-
-def _text(value: object) -> str:
-    """A value as it is written in the environment."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(map(str, value))
-        case _:
-            return str(value)
+    output.table(columns, [[one.key, as_text(one.value), one.origin] for one in shown])

@@ -99,7 +99,7 @@ def _find(
 ) -> tuple[str, Any]:
     """Source of a setting, and its value (NOTHING for the class's own default)."""
     if flags.get(field.name) is not None:
-        return _made(field, "flag", f"--{field.name.replace('_', '-')}", field.from_value, flags[field.name])
+        return _made(field, "flag", f"--{field.name.replace('_', '-')}", field.from_flag, flags[field.name])
     if field.env in env:
         return _made(field, f"environment {field.env}", field.env, field.from_text, env[field.env])
     if field.key.lower() in in_file:

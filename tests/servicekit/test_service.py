@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import pytest
@@ -14,7 +17,8 @@ from eventlog import Decider
 from eventlog.admin.declarations import EVENT_STREAM, default_file, event_stream, load
 from examples.bank.service import ACCOUNT, BANK, MODEL
 from projections import models
-from servicekit import ServiceSettings
+from servicekit import Service, ServiceSettings
+from terminalkit.config.fields import setting, settings
 
 SETTINGS = ServiceSettings(database_url="sqlite:bank.db", replicas=3, event_store_max_bytes="2GiB")
 
@@ -87,3 +91,105 @@ def test_its_program_has_the_commands_of_projections_for_its_model(capsys: pytes
     assert BANK.main(["projections", "migrate", "version", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"version": 1, "dirty": False}
     assert (models.default_name(), models.load("bank")) == ("bank", MODEL)
+
+
+class Rounding(Enum):
+    UP = "up"
+    DOWN = "down"
+
+
+@settings
+class BranchSettings(ServiceSettings):
+    """Settings of all types that a setting can have, and one that has to be set."""
+
+    owner: str = setting(help="The owner of the branch.")
+    rate: float = setting(default=0.5, ge=0, le=1, help="Part of a fee.")
+    fee: Decimal = setting(default=Decimal("0.01"), places=2, help="Fee in a currency.")
+    limit: int | None = setting(default=None, ge=1, help="Most accounts.")
+    tills: tuple[int, ...] = setting(default=(1,), help="Numbers of tills.")
+    names: list[str] = setting(default=attrs.Factory(list), help="Names of tills.")
+    floor: Literal[0, 1] = setting(default=0, help="Floor of the building.")
+    rounding: Rounding = setting(default=Rounding.UP, help="Rounding of fees.")
+    pause: float | None = setting(default=None, duration=True, help="Pause at noon.")
+    vault: Path | None = setting(default=None, help="A file.")
+
+
+BRANCH = attrs.evolve(BANK, settings=BranchSettings)
+GIVEN: dict[str, tuple[str, Any]] = {
+    "rate": ("0.25", 0.25),
+    "fee": ("0.02", Decimal("0.02")),
+    "limit": ("7", 7),
+    "tills": ("3", (3,)),
+    "names": ("left", ["left"]),
+    "floor": ("1", 1),
+    "rounding": ("down", Rounding.DOWN),
+    "pause": ("90s", 90.0),
+    "vault": ("/v", Path("/v")),
+}
+
+
+def test_the_help_of_its_program_names_each_setting_also_one_that_has_to_be_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert BRANCH.main(["serve", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--owner TEXT The owner of the branch. [env: BANK_OWNER; required]" in text
+    for flag, metavar, default in (
+        ("rate", "TEXT", "0.5"),
+        ("fee", "TEXT", "0.01"),
+        ("limit", "TEXT", "none"),
+        ("tills", "TEXT", "1"),
+        ("names", "TEXT", "none"),
+        ("floor", "0|1", "0"),
+        ("rounding", "up|down", "up"),
+        ("pause", "DURATION", "none"),
+        ("vault", "PATH", "none"),
+    ):
+        assert f"--{flag} {metavar} " in text
+        assert f"[env: BANK_{flag.upper()}; default: {default}]" in text
+
+
+def by_flags(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> BranchSettings:
+    """The settings with which the program serves if its flags have the values."""
+    served: list[BranchSettings] = []
+
+    async def serve(_: Service, values: BranchSettings, **__: Any) -> None:
+        served.append(values)
+
+    monkeypatch.setattr(Service, "serve", serve)
+    flags = [part for name, (text, _) in GIVEN.items() for part in (f"--{name}", text)]
+    assert BRANCH.main(["serve", "--owner", "eve", *flags]) == 0, capsys.readouterr().err
+    return served[0]
+
+
+def by_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> BranchSettings:
+    """The same if the environment has them."""
+    monkeypatch.setenv("BANK_OWNER", "eve")
+    for name, (text, _) in GIVEN.items():
+        monkeypatch.setenv(f"BANK_{name.upper()}", text)
+    values: BranchSettings = BRANCH.source.load().values
+    return values
+
+
+@pytest.mark.parametrize("source", [by_flags, by_variables])
+def test_a_setting_of_any_type_is_given_by_its_flag_and_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], source: Callable[..., BranchSettings]
+) -> None:
+    values = source(monkeypatch, capsys)
+    assert values.owner == "eve"
+    assert {name: getattr(values, name) for name in GIVEN} == {name: value for name, (_, value) in GIVEN.items()}
+
+
+def test_the_settings_of_any_type_are_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("BANK_OWNER", "eve")
+    monkeypatch.setenv("BANK_ROUNDING", "down")
+    assert BRANCH.main(["config", "show", "--json"]) == 0
+    shown = {one["key"]: one["value"] for one in json.loads(capsys.readouterr().out)}
+    assert {name: shown[name] for name in ("rate", "fee", "tills", "floor", "rounding", "pause")} == {
+        "rate": 0.5,
+        "fee": "0.01",
+        "tills": [1],
+        "floor": 0,
+        "rounding": "down",
+        "pause": None,
+    }
+    assert BRANCH.main(["config", "show"]) == 0
+    assert "rounding\tdown\tenvironment BANK_ROUNDING\n" in capsys.readouterr().out

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from enum import StrEnum
+from enum import Enum, StrEnum
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
@@ -364,3 +364,25 @@ def test_an_enumeration_of_strings_is_one_wherever_it_stands() -> None:
     with pytest.raises(Invalid) as refused:
         binder.bind({}, MultiDict(colour="blue"), {}, {"tint": "blue"}, has_body=True)
     assert [error.parameter or error.pointer for error in refused.value.errors] == ["colour", "#/tint"]
+
+
+class Floor(Enum):
+    GROUND = 0
+    FIRST = 1
+
+
+@message
+class Room:
+    floor: Floor = query()
+    beds: Literal[1, 2] | None = query(default=None)
+    size: Literal[1, 2] = member()
+    above: Floor = member()
+
+
+def test_a_choice_of_numbers_is_text_in_a_parameter_and_a_number_in_a_body() -> None:
+    binder = Binder(Room, invalid=HTTPStatus.BAD_REQUEST, refuse_unknown=False)
+    made = binder.bind({}, MultiDict(floor="1", beds="2"), {}, {"size": 1, "above": 0}, has_body=True)
+    assert made == Room(floor=Floor.FIRST, beds=2, size=1, above=Floor.GROUND)
+    with pytest.raises(Invalid) as refused:
+        binder.bind({}, MultiDict(floor="2", beds="3"), {}, {"size": "1", "above": "0"}, has_body=True)
+    assert [error.parameter or error.pointer for error in refused.value.errors] == ["floor", "beds", "#/size", "#/above"]
