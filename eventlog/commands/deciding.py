@@ -61,8 +61,9 @@ def _judge(decider: Decider[Any, Any, Any], waiting: Pending, round_: Round) -> 
     if not events and waiting.context.key is not None and decider.confirm is not None:
         events = (decider.confirm(waiting.command, round_.state),)
     if events:
+        state = decider.fold(events, round_.state)  # before there is a draft: it may raise, and then the command has no place
         draft = round_.draft(waiting.context.key)
-        draft.state = round_.state = decider.fold(events, round_.state)
+        draft.state = round_.state = state
         draft.events.extend(NewEvent(event, waiting.context) for event in events)
     else:
         round_.unguarded = True

@@ -74,6 +74,33 @@ async def test_commands_in_order_whose_caller_gives_up_have_no_effect_if_they_ar
     assert (await add(commands, 1)).state.total == MOST_IN_ONE_COMMIT + 1
 
 
+def _evolve(state: Counter | None, event: Added) -> Counter:
+    if event.by == "fault":
+        raise ZeroDivisionError("a defect of the rules")
+    return COUNTER.evolve(state, event)
+
+
+FAULTY: Decider[Counter, Add, Added] = Decider(COUNTER.category, COUNTER.decide, _evolve)
+FAULT = Add(amount=1, by="fault")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("key", [None, "of the fault"])
+@pytest.mark.parametrize("others", [None, "of others"])
+async def test_a_command_whose_event_cannot_be_folded_fails_alone(
+    commands: Commands, log: Slow, others: str | None, key: str | None, place: int
+) -> None:
+    """The commands that wait with it are stored. Its key is free."""
+    several = [(Add(amount=amount), Context(key=others and f"{others} {amount}")) for amount in (1, 2)]
+    several.insert(place, (FAULT, Context(key=key)))
+    answers = list(await commands.execute_in_order(FAULTY, "one", several))
+    assert isinstance(answers.pop(place), ZeroDivisionError)
+    assert [answer.state.total for answer in answers if isinstance(answer, Outcome)] == [1, 3]
+    assert sum(len(commit.events) for commit in await history(log)) == 2
+    assert (await add(commands, 4, key=key)).state.total == 7
+    assert commands.conflicts == 0
+
+
 async def test_more_commands_than_fit_one_commit_are_all_answered(commands: Commands, log: Slow) -> None:
     many = 3 * MOST_IN_ONE_COMMIT
     outcomes = await asyncio.gather(*(add(commands, 1) for _ in range(many)))
