@@ -17,7 +17,8 @@ from http import HTTPStatus
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
-from aiohttp import web
+from aiohttp import ETag, web
+from aiohttp.hdrs import IF_MATCH
 
 from httpkit.messages.fields import message
 from httpkit.problems import PreconditionFailed
@@ -51,9 +52,17 @@ class Call(Generic[S]):
     traceparent: str | None = None
     caller: Caller = LOCAL
 
+    @property
+    def if_match(self) -> Sequence[ETag] | None:
+        """The entity tags of If-Match (RFC 9110, section 13.1.1), `*` among them; None without the header.
+
+        A header of another form, such as a tag without quotes, has none: no version matches it.
+        """
+        return None if IF_MATCH not in self.http.headers else self.http.if_match or ()
+
     def require_match(self, current: str | None) -> None:
         """Compare If-Match with the present entity tag (None: the resource does not exist). Raises PreconditionFailed."""
-        wanted = self.http.if_match
+        wanted = self.if_match
         if wanted is None:
             return
         if current is None or not any(tag.value in ("*", current) and not tag.is_weak for tag in wanted):

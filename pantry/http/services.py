@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
+from httpkit.problems import PreconditionFailed
 from httpkit.routes import Call
 from httpkit.server.guard import Guard
 from pantry.commands.imports import Imports
@@ -13,7 +16,7 @@ from pantry.readmodel.queries import PantryQueries
 from servicekit.access.devices import Devices
 from servicekit.readside import ReadSide
 
-_NO_VERSION = -1
+_VERSION = re.compile(r"[0-9]{1,18}")
 
 
 @attrs.frozen(kw_only=True)
@@ -31,12 +34,13 @@ class Services:
 
 
 def version_wanted(call: Call[Services]) -> int | None:
-    """The version that If-Match names (RFC 9110, section 13.1.1): None if any will do.
+    """Return the version that If-Match names (RFC 9110, section 13.1.1); None if any will do.
 
-    Entity tags are versions. The first of several tags counts. A tag other than a version matches none.
+    Entity tags are versions. The first of several tags counts. Raises PreconditionFailed for a tag of another form.
     """
-    tags = call.http.if_match
-    if not tags or any(tag.value == "*" for tag in tags):
+    tags = call.if_match
+    if tags is None or any(tag.value == "*" for tag in tags):
         return None
-    tag = tags[0]
-    return int(tag.value) if tag.value.isascii() and tag.value.isdigit() and not tag.is_weak else _NO_VERSION
+    if not tags or tags[0].is_weak or not _VERSION.fullmatch(tags[0].value):
+        raise PreconditionFailed("If-Match names no version: it is a number in quotes, as the header ETag has it")
+    return int(tags[0].value)

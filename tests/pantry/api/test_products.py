@@ -96,6 +96,19 @@ async def test_an_edit_may_insist_on_the_version_it_has_seen(server: Server, cod
     problem(await server.ask("DELETE", path, headers={"If-Match": '"2"'}), 412)
 
 
+@pytest.mark.parametrize("tag", ["1", "", '"one"', 'W/"1"', f'"{"9" * 5000}"'])
+async def test_an_edit_whose_condition_names_no_version_is_refused(server: Server, code: str, tag: str) -> None:
+    """A tag without quotes is a slip: taken for no condition, it would overwrite what the caller has not seen."""
+    await server.create(code)
+    path = f"{API}/products/{code}"
+    before = (await server.ask("GET", path)).body
+    headers = {"If-Match": tag}
+    problem(await server.ask("PUT", path, {"name": "other", "unit": "kg"}, headers=headers), 412, "in quotes")
+    problem(await server.ask("DELETE", path, headers=headers), 412, "in quotes")
+    problem(await server.ask("POST", f"{path}/activate", headers=headers), 412, "in quotes")
+    assert (await server.ask("GET", path)).body == before
+
+
 async def test_products_are_listed_by_name_filtered_and_paged(server: Server, new_code: Callable[[], str]) -> None:
     category = (await server.post("/categories", {"name": name()})).body["id"]
     codes = {text: new_code() for text in ("Äpfel", "apfelmus", "Birnen", "Zimt", "äthiopischer Kaffee")}
