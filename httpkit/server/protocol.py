@@ -153,18 +153,23 @@ class HttpConnection(RequestHandler):
         return True
 
     def handle_error(
-        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - it has a part of the request
     ) -> web.StreamResponse:
         """Answer a request that never reached the application: bytes other than HTTP, or a fault in aiohttp itself.
 
-        A client that is gone is not a fault. Its answer is dropped.
+        A client that is gone is not a fault. Its answer is dropped. The log names the kind of a malformed request, and has no
+        part of it: that may be a header with a token.
         """
         detail = INTERNAL
         if isinstance(exc, ClientGone):
             log.debug("client is gone", remote=request.remote, reason=str(exc))
         elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
             detail = "the request is not well-formed HTTP"
-            log.info("not HTTP", remote=request.remote, reason=message)
+            log.info("not HTTP", remote=request.remote, reason=type(exc).__name__)
         else:
             log.error("request failed outside of the application", exc_info=exc)
         answer = self._problems.response(status, detail)

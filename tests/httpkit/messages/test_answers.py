@@ -13,7 +13,7 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
 from httpkit.routes import Route
-from tests.httpkit.raw import ask
+from tests.httpkit.raw import ask, parse, send
 from tests.httpkit.shop import Running, open_shop, show_thing
 
 
@@ -208,6 +208,25 @@ async def test_each_request_is_one_line_in_the_log(shop: Running) -> None:
         ("debug", "GET", "/livez", 200),
     ]
     assert "secret" not in str(lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Authorization: Bearer t0p-secret\r",  # from a file whose lines end with CR and LF
+        b"Authorization: Bearer t0p-secret\x01",
+        b"Cookie: shop_session=t0p-secret" + b"y" * 9000,
+        b"Authorization Bearer t0p-secret",
+    ],
+)
+async def test_what_is_no_http_is_one_line_in_the_log_without_the_secrets_of_its_header(shop: Running, line: bytes) -> None:
+    with structlog.testing.capture_logs() as logs:
+        reply = parse(await send(shop.port, b"GET /things HTTP/1.1\r\nHost: x\r\n" + line + b"\r\n\r\n"))
+    assert reply.status == 400
+    (logged,) = [found for found in logs if found["event"] == "not HTTP"]
+    assert logged["reason"], logged
+    assert "t0p-secret" not in str(logs)
+    assert b"t0p-secret" not in reply.body
 
 
 async def test_metrics_count_requests_by_route_and_not_by_path(shop: Running) -> None:
