@@ -66,6 +66,8 @@ class TokenOffice:
         """Revoke a token. Raises NoSuchToken, TokenInvalid, and the errors of `Commands.execute`."""
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", id_):
             raise TokenInvalid(f"{id_!r} is not the id of a token: `token list` shows the ids")
+        if id_ == SHARED:
+            raise TokenInvalid(f"{SHARED} is a setting of the service: change it there, which also ends its sessions")
         outcome = await self._commands.execute(self._tokens.decider, id_, RevokeToken(at=_now()), self._context)
         return outcome.state
 
@@ -76,13 +78,17 @@ class TokenOffice:
 
 
 async def all_tokens(tokens: TokenModel, log: JetStreamLog) -> Sequence[Token]:
-    """Return every token of a service, valid or not. Raises Unavailable."""
+    """Return every token of a service, valid or not. Raises Unavailable.
+
+    The setting `auth_token` is left out: the log has its sessions, and does not have whether it is set.
+    """
     decider = tokens.decider
-    commits = [await log.last(decider.aggregate(id_), consistent=True) for id_ in await log.ids(decider.category)]
+    ids = [id_ for id_ in await log.ids(decider.category) if id_ != SHARED]
+    commits = [await log.last(decider.aggregate(id_), consistent=True) for id_ in ids]
     return [commit.state for commit in commits if commit is not None]
 
 
 async def has_tokens(tokens: TokenModel, log: JetStreamLog) -> bool:
     """Return whether a token is valid now. Raises Unavailable."""
     now = _now()
-    return any(token.id != SHARED and token.is_valid(now) for token in await all_tokens(tokens, log))
+    return any(token.is_valid(now) for token in await all_tokens(tokens, log))

@@ -249,6 +249,10 @@ async def test_the_setting_auth_token_goes_on_opening_everything_and_a_personal_
         async with system.http.post(f"{system.url}/api/session", headers=shared) as answer:
             cookie = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
         assert (await system.status("/api/tasks", headers=cookie))[0] == 200
+        assert json.loads((await program("gctd", system.environment, "token", "list", "--json"))[1]) == []
+        code, _, err = await program("gctd", system.environment, "token", "revoke", "auth_token")
+        assert (code != 0, "is revoked" in err, "setting" in err) == (True, False, True), "it opens everything as before"
+        assert (await system.status("/api/session", "POST", headers=shared))[0] == 204
         assert (await system.status("/api/session", "DELETE", headers=cookie))[0] == 204
         await asyncio.sleep(0.5)
         assert (await system.status("/api/tasks", headers=cookie))[0] == 401
