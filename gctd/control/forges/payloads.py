@@ -96,7 +96,8 @@ def _github_push(payload: Any) -> PushedCommit | None:
 
 
 def _github_pull(payload: Any) -> PushedCommit | None:
-    if payload["action"] not in _PULL_ACTIONS:
+    # An edit changed the title or the text, unless it changed the branch that the verdict is about.
+    if payload["action"] not in _PULL_ACTIONS and not (payload["action"] == "edited" and "base" in payload.get("changes", ())):
         return None
     pull = payload["pull_request"]
     return PushedCommit(
@@ -115,8 +116,9 @@ def _gitlab_push(payload: Any) -> PushedCommit | None:
 
 def _gitlab_merge(payload: Any) -> PushedCommit | None:
     merge = payload["object_attributes"]
-    # An update without `oldrev` changed the title or a label, not the commits.
-    if merge["action"] not in _PULL_ACTIONS or (merge["action"] == "update" and "oldrev" not in merge):
+    # An update without `oldrev` changed no commit: only the title or a label, unless it changed the target branch.
+    is_other = "oldrev" in merge or "target_branch" in payload.get("changes", ())
+    if merge["action"] not in _PULL_ACTIONS or (merge["action"] == "update" and not is_other):
         return None
     return PushedCommit(
         path=payload["project"]["path_with_namespace"],

@@ -164,10 +164,10 @@ def github_pull(path: str, number: int, commit: str, base: str, *, action: str =
     return json.dumps(document).encode()
 
 
-def gitlab_merge(path: str, number: int, commit: str, base: str) -> bytes:
+def gitlab_merge(path: str, number: int, commit: str, base: str, *, action: str = "open") -> bytes:
     """A merge request."""
     merge = {
-        "action": "open",
+        "action": action,
         "iid": number,
         "source_branch": "feature",
         "target_branch": base,

@@ -49,6 +49,16 @@ def test_a_push_and_a_pull_request_name_a_commit_and_a_base() -> None:
     assert merge == PushedCommit(path="g/s/n", ref="feature", commit_sha=B, base="main", number=3)
 
 
+def test_a_pull_request_with_another_target_branch_names_its_commit_and_that_base() -> None:
+    pull = changed(github_pull("o/n", 7, B, "next", action="edited"), changes={"base": {"ref": {"from": "main"}}})
+    found = pushed_commit("github", "pull_request", pull)
+    assert found == PushedCommit(path="o/n", ref="feature", commit_sha=B, base="next", number=7)
+    merge = gitlab_merge("g/s/n", 3, B, "next", action="update")
+    merge = changed(merge, changes={"target_branch": {"previous": "main", "current": "next"}})
+    found = pushed_commit("gitlab", "Merge Request Hook", merge)
+    assert found == PushedCommit(path="g/s/n", ref="feature", commit_sha=B, base="next", number=3)
+
+
 @pytest.mark.parametrize(
     ("kind", "event", "body"),
     [
@@ -57,6 +67,9 @@ def test_a_push_and_a_pull_request_name_a_commit_and_a_base() -> None:
         ("github", "push", changed(github_push("o/n", A, B), ref="refs/tags/v1")),
         ("github", "push", changed(github_push("o/n", A, B), after=ZERO)),
         ("github", "pull_request", github_pull("o/n", 7, B, "main", action="closed")),
+        ("github", "pull_request", github_pull("o/n", 7, B, "main", action="edited")),
+        ("github", "pull_request", changed(github_pull("o/n", 7, B, "main", action="edited"), changes={"title": {"from": "a"}})),
+        ("gitlab", "Merge Request Hook", changed(gitlab_merge("o/n", 7, B, "main", action="update"), changes={"title": {}})),
         ("gitlab", "Merge Request Hook", changed(gitlab_merge("o/n", 7, B, "main"), object_attributes={"action": "update"})),
     ],
 )
