@@ -106,8 +106,9 @@ class Analysis:
 class Measurement:
     """The run of a project's tests that a stored analysis was made from, as far as scoring it again needs it.
 
-    `task` is the one that ran the tests, `sequence` the position in the log at which its analysis was stored. `metadata` is what
-    was known of the repository then. `tests`, `platform` and `source` as in Analysis.
+    `task` ran the tests. `sequence` is the position in the log of the analysis that is scored again: of this task,
+    or of a later task that used the run. `metadata` is what was known of the repository then. `tests`, `platform` and `source` as
+    in Analysis.
     """
 
     task: str

@@ -261,8 +261,11 @@ class TrackerQueries:
         return {row["project"]: row["commit_sha"] for row in rows}
 
     async def measured_analyses(self, repo_id: str, project: str | None = None) -> Sequence[AnalysisView]:
-        """The analyses of a repository (of one project) for which tests were run, the last first."""
-        sql = Sql("SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL AND NOT baseline", [repo_id])
+        """The analyses of a repository (of one project) except for scorings, the last first.
+
+        For each of them tests were run, or the run of an earlier task was used.
+        """
+        sql = Sql("SELECT * FROM analyses WHERE repo_id = $1 AND measured = sequence AND NOT baseline", [repo_id])
         if project is not None:
             sql.add("AND project = {}", project)
         rows = await self._store.fetch(f"{sql.text} ORDER BY sequence DESC", *sql.arguments)

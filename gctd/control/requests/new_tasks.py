@@ -29,7 +29,7 @@ class ObservedRef:
 
 @attrs.frozen(kw_only=True)
 class MeasuredTask:
-    """A task that has run tests, its analysis, and the position of the analysis in the log."""
+    """A task that has run tests or used an earlier run, its analysis, and the position of the analysis in the log."""
 
     task: Task
     analysis: Analysis
@@ -42,7 +42,7 @@ class MeasuredTask:
         if scoring and flags[-len(scoring) :] == scoring:
             flags = flags[: -len(scoring)]
         return Measurement(
-            task=self.task.id,
+            task=self.analysis.reused_from or self.task.id,
             sequence=self.sequence,
             go_version=self.analysis.go_version,
             flags=flags,

@@ -37,9 +37,10 @@ class Rescoring:
         all_history: bool = False,
         context: Context,
     ) -> Sequence[TaskOutcome]:
-        """Score the last test run of each project again, or of one project. `all_history`: score every stored test run.
+        """Score the test run of each project's latest analysis again, or of one project. `all_history`: score every stored run.
 
-        Raises BadInput, NotFound. Raises Refused if no test run is stored.
+        A run that several analyses of a ref have is scored once, for the last one of them. Raises BadInput, NotFound. Raises
+        Refused if no test run is stored.
         """
         known = await self._tracker.registered(repo_url)
         name = None if project is None else parse_subdir(project)
@@ -48,8 +49,11 @@ class Rescoring:
         if not found:
             what = known.url if name is None else f"project {name!r} of {known.url}"
             raise Refused(f"{what} has no analysis that could be scored again: analyse it first")
-        if not all_history:
-            found = list({analysis.project: analysis for analysis in reversed(found)}.values())
+        last: dict[tuple[str, ...], AnalysisView] = {}
+        for one in found:
+            of_run = (one.rescored_from or one.task_id, one.ref) if all_history else ()
+            last.setdefault((one.project, *of_run), one)
+        found = list(last.values())
         outcomes: list[TaskOutcome] = []
         for start in range(0, len(found), MOST_PROJECTS):
             measured = [await self._measured(analysis) for analysis in found[start : start + MOST_PROJECTS]]

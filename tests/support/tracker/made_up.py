@@ -28,7 +28,8 @@ class MadeUp:
     `measured` maps such names to complexity and coverage, from which the value follows. `more` functions are counted and not
     shown; `profile` is the text of its coverage profile. `states` maps names to state and reason; others are measured. `sources`
     maps files to their text, `lines` names to their first and last line, `bodies` names to the digest of their code. `projects`
-    are the projects at the commit: an analysis of another one fails.
+    are the projects at the commit: an analysis of another one fails. With `reused_from` no test was run: it is the analysis of
+    that task.
     """
 
     commit_sha: str
@@ -49,6 +50,7 @@ class MadeUp:
     bodies: Mapping[str, str] = {}
     facts: CommitFacts | None = None
     projects: tuple[str, ...] = ()
+    reused_from: str = ""
 
     def write(self, directory: Path, ref: str) -> None:
         """Put it where the worker finds it (FAKE_ANALYSES) when a task has this ref."""
@@ -105,6 +107,7 @@ class MadeUp:
             states=dict(counted),
             sources=await self._kept(blobs),
             projects=self.projects,
+            reused_from="" if task.rescores else self.reused_from,
         )
 
     async def _kept(self, blobs: Blobs) -> Blob | None:

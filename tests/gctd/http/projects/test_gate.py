@@ -81,6 +81,24 @@ async def test_scoring_old_profiles_again_changes_no_usual_base(project: Project
     assert diff["from"]["commit_sha"] == CLEAN.commit_sha
 
 
+async def test_the_latest_analysis_is_scored_again_also_if_it_is_of_an_earlier_test_run(project: Project) -> None:
+    """The branch goes back to a commit that was tested before: its analysis is the latest, and no test is run for it."""
+    await project.analyze(OLD, RISKY)
+    tested, _ = project.tasks
+    await project.analyze(attrs.evolve(OLD, reused_from=tested))
+    OLD.write(project.directory, OLD.commit_sha)
+    (task,) = await project.system.post("/api/repos/rescore", {"repo_url": project.url})
+    assert (task["commit_sha"], task["rescored_from"]) == (OLD.commit_sha, tested)
+    await project.system.until_task(task["id"], "completed")
+    latest = await project.system.get(await project.path)
+    assert (latest["task_id"], latest["rescored_from"]) == (task["id"], tested)
+    tasks = await project.system.post("/api/repos/rescore", {"repo_url": project.url, "all_history": True})
+    assert [(one["commit_sha"], one["rescored_from"]) for one in tasks] == [
+        (OLD.commit_sha, tested),
+        (RISKY.commit_sha, project.tasks[1]),
+    ]
+
+
 async def test_of_a_shortened_report_only_what_it_has_is_judged(project: Project, tmp_path: Path) -> None:
     """Number 11 enters the report if a worse function is fixed, and a new function that ranks 11th is not in it."""
     flags = ("--top=2",)
