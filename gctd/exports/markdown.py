@@ -28,9 +28,10 @@ Link = Callable[[FunctionEntry], str | None]
 class Comment:
     """Content of a comment: an analysis with its functions, the worst first, and the analysis before it, if one exists.
 
-    `breaks` are the differences in the way of measuring, with their old and new values. `link` returns the address of a
-    function's source, if it is known. `page` is the address of the dashboard's page, empty if unknown. `limits`, `verdict` and
-    `result` are set after a judgement. `reason` is set if the result is unknown.
+    `breaks` are the differences in the way of measuring, with their old and new values. `partial`: a report was shortened, so a
+    new or gone function may only be hidden. `link` returns the address of a function's source, if it is known. `page` is the
+    address of the dashboard's page, empty if unknown. `limits`, `verdict` and `result` are set after a judgement. `reason` is set
+    if the result is unknown.
     """
 
     after: AnalysisView
@@ -38,6 +39,7 @@ class Comment:
     before: AnalysisView | None = None
     changes: Comparison | None = None
     breaks: Sequence[tuple[str, str, str]] = ()
+    partial: bool = False
     link: Link = lambda _: None
     page: str = ""
     limits: Rules | None = None
@@ -86,7 +88,11 @@ class Comment:
         said = f"**The gate is not passed: {failed} of {len(checks)} checks failed.**"
         yield "The gate is passed." if self._said is Result.PASSED else said
         if checks:
-            rows = [(_MARKS[check.passed], says(check, self.limits), value_of(check), f"{check.limit:g}") for check in checks]
+            alone = self.before is None
+            rows = [
+                (_MARKS[check.passed], says(check, self.limits), value_of(check, alone=alone), f"{check.limit:g}")
+                for check in checks
+            ]
             yield table(("", "Check", "Found", "Limit"), rows, numbers=(2, 3))
 
     def _figures(self) -> Iterator[str]:
@@ -99,11 +105,19 @@ class Comment:
             return
         rows = [
             _change("Functions", old.total_funcs, new.total_funcs, 0),
-            _change(over, old.exceeded, new.exceeded, 0),
+            self._risky(over, old.exceeded, new.exceeded),
             _change("Average", old.average, new.average, 2),
             _change("Total", old.combined, new.combined, 2),
         ]
         yield table(("", "Before", "Now", "Change"), rows, numbers=(1, 2, 3))
+
+    def _risky(self, name: str, was: int, now: int) -> tuple[str, str, str, str]:
+        """The row of the risky functions. Numbers that were counted by two thresholds have no difference."""
+        assert self.before is not None, "a change has two sides"
+        threshold = threshold_of(self.before.flags)
+        if threshold == threshold_of(self.after.flags):
+            return _change(name, was, now, 0)
+        return name, f"{was} (over {threshold:g})", f"{now}", ""
 
     def _notes(self) -> Iterator[str]:
         if self.before is None:
@@ -111,6 +125,9 @@ class Comment:
         if self.breaks:
             listed = ", ".join(f"{what} {code(old or 'none')} → {code(new or 'none')}" for what, old, new in self.breaks)
             yield f"> Measured differently: {listed}. A difference of the values need not come from the code."
+
+        if self.partial and self.changes is not None:
+            yield "> A report was shortened (--min, --top): a function that is new or gone here may only be hidden."
 
     def _changes(self) -> Iterator[str]:
         if self.changes is None:
@@ -196,10 +213,13 @@ def says(check: Check, limits: Rules) -> str:
     }[check.name]
 
 
-def value_of(check: Check) -> str:
-    """Return the value of a check as a text."""
+_COMPARING = frozenset({CheckName.MAX_NEW, CheckName.MAX_WORSE, CheckName.MEASURED})
+
+
+def value_of(check: Check, *, alone: bool) -> str:
+    """Return the value of a check as a text. `alone`: there is no analysis to compare with."""
     if check.value is None:
-        return "not known" if check.name is CheckName.MIN_COVERAGE else "nothing to compare with"
+        return "nothing to compare with" if alone and check.name in _COMPARING else "not known"
     return f"{check.value:.2f}".rstrip("0").rstrip(".")
 
 

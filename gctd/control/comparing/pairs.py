@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import attrs
@@ -28,6 +28,32 @@ class AnalysisPair:
     changes: Comparison | None = None
     partial: bool = False
     """A report was shortened (--min, --top): new or gone functions may merely be hidden."""
+
+    @property
+    def breaks(self) -> Sequence[tuple[str, str, str]]:
+        """The differences in the way of measuring, as `breaks_between` returns them; none without an analysis before."""
+        return () if self.before is None else breaks_between(self.before, self.after)
+
+
+def breaks_between(before: AnalysisView, after: AnalysisView) -> Sequence[tuple[str, str, str]]:
+    """Return the differences in the way of measuring between two analyses, with their old and new values.
+
+    An unknown sandbox counts as equal.
+    """
+    sides = [
+        {
+            "go_version": one.go_version,
+            "engine": one.engine,
+            "engine_version": one.engine_version,
+            "flags": " ".join(one.flags),
+            "sandbox": one.sandbox,
+        }
+        for one in (before, after)
+    ]
+    old, new = sides
+    if not (before.sandbox and after.sandbox):
+        new["sandbox"] = old["sandbox"]
+    return [(what, old[what], new[what]) for what in old if old[what] != new[what]]
 
 
 async def compared(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from eventlog.broker.blobs import Blobs
+from gctd.control.comparing.comments import comment_on
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.domain.delivery.state import Delivery
@@ -14,7 +15,7 @@ from gctd.domain.verdict import Rules
 from gctd.exports import markdown
 from gctd.exports.dashboard import Dashboard
 from gctd.readmodel.queries import TrackerQueries
-from gctd.scan.hosts.links import Links, link
+from gctd.scan.hosts.links import Links
 
 LONGEST_COMMENT = 60_000
 """Characters of a comment: forges take 65,536 and more."""
@@ -64,24 +65,11 @@ class ReportContents:
 
     async def _section(self, judged: AnalysisJudgement, base: str) -> str:
         """The part of the comment about one project."""
-        after, older = judged.after, judged.baseline.analysis
-        source = self._links.source(after.repo_url, after.commit_sha, after.project)
 
         def use(pair: AnalysisPair) -> str:
-            return markdown.Comment(
-                after=pair.after,
-                entries=pair.report.entries,
-                before=pair.before,
-                changes=pair.changes,
-                link=lambda entry: link(source, entry.file, entry.line),
-                page=self._dashboard.analysis(after, older, base),
-                limits=judged.rules,
-                verdict=judged.verdict,
-                result=judged.result,
-                reason=judged.reason,
-            ).markdown()
+            return comment_on(pair, self._links, self._dashboard, judged, base)
 
-        return await compared(self._blobs, after, older, use, judged.rules.threshold)
+        return await compared(self._blobs, judged.after, judged.baseline.analysis, use, judged.rules.threshold)
 
 
 def _not_judged(state: Delivery) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from gctd.control.comparing.pairs import AnalysisPair
+from gctd.control.comparing.pairs import AnalysisPair, breaks_between
 from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
 from gctd.engines.changes.comparison import Change, ChangedProperty, Status, kept_as
@@ -27,21 +27,8 @@ class BreakBody:
 
 
 def breaks(before: AnalysisView, after: AnalysisView) -> tuple[BreakBody, ...]:
-    """Return the differences in the way of measuring between two analyses. An unknown sandbox counts as equal."""
-    sides = [
-        {
-            "go_version": one.go_version,
-            "engine": one.engine,
-            "engine_version": one.engine_version,
-            "flags": " ".join(one.flags),
-            "sandbox": one.sandbox,
-        }
-        for one in (before, after)
-    ]
-    old, new = sides
-    if not (before.sandbox and after.sandbox):
-        new["sandbox"] = old["sandbox"]
-    return tuple(BreakBody(what=what, before=old[what], after=new[what]) for what in old if old[what] != new[what])
+    """Return the differences in the way of measuring between two analyses."""
+    return tuple(BreakBody(what=what, before=old, after=new) for what, old, new in breaks_between(before, after))
 
 
 @message

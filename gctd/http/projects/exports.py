@@ -9,21 +9,18 @@ from importlib.metadata import version
 import msgspec
 from aiohttp import web
 
-from gctd.control.comparing.judging import AnalysisJudgement
-from gctd.control.comparing.pairs import AnalysisPair
+from gctd.control.comparing.comments import comment_on
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv
 from gctd.http import formats
-from gctd.http.projects.comparisons import breaks
 from gctd.http.projects.points import POINT, base_of, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID
 from gctd.readmodel.views import AnalysisView
-from gctd.scan.hosts.links import link
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import message, path, query
 from httpkit.routes import Call, Route
@@ -93,7 +90,8 @@ async def export_analysis(request: Export, call: Call[Services]) -> web.Response
 
 async def _body(analysis: AnalysisView, older: AnalysisView | None, form: Format, call: Call[Services]) -> bytes:
     if form is Format.MARKDOWN:
-        return await with_reports(analysis, older, call, lambda pair: comment(pair, call.services).encode())
+        links, dashboard = call.services.links, call.services.dashboard
+        return await with_reports(analysis, older, call, lambda pair: comment_on(pair, links, dashboard).encode())
     if form is Format.JSON:
         whole = await full_analysis(analysis, call)
         return await asyncio.to_thread(encode, whole)
@@ -108,29 +106,6 @@ def _of_report(analysis: AnalysisView, stored: bytes, form: Format) -> bytes:
     if form is Format.GO_CRAP:
         return msgspec.json.encode(report_format.raw_output(report))
     return sarif.sarif(analysis, report, version=version("gctd"))
-
-
-def comment(pair: AnalysisPair, services: Services, judged: AnalysisJudgement | None = None, base: str = "") -> str:
-    """Return the comment for a pull request: the changes since the analysis before, and the gate's judgement, if given.
-
-    `base` is the base that the judgement was asked for.
-    """
-    after, older = pair.after, pair.before
-    source = services.links.source(after.repo_url, after.commit_sha, after.project)
-    differing = breaks(older, after) if older else ()
-    return markdown.Comment(
-        after=after,
-        entries=pair.report.entries,
-        before=older,
-        changes=pair.changes,
-        breaks=[(one.what, one.before, one.after) for one in differing],
-        link=lambda entry: link(source, entry.file, entry.line),
-        page=services.dashboard.analysis(after, older, base),
-        limits=judged.rules if judged else None,
-        verdict=judged.verdict if judged else None,
-        result=judged.result if judged else None,
-        reason=judged.reason if judged else "",
-    ).markdown()
 
 
 ROUTES = (

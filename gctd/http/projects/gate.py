@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from gctd.control.comparing.comments import comment_on
 from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.errors import BadInput
@@ -15,7 +16,6 @@ from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody, breaks
-from gctd.http.projects.exports import comment
 from gctd.http.projects.points import BASE, POINT, one_moment, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
@@ -176,7 +176,7 @@ async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Respo
     judged = await _looked(request, call)
 
     def use(pair: AnalysisPair) -> bytes:
-        return comment(pair, call.services, judged, request.base or "").encode()
+        return comment_on(pair, call.services.links, call.services.dashboard, judged, request.base or "").encode()
 
     body = await with_reports(judged.after, judged.baseline.analysis, call, use, threshold=judged.rules.threshold)
     return file_answer(call.http, body, f"{MEDIA_TYPE}; charset=utf-8")

@@ -63,6 +63,26 @@ def test_a_comment_has_the_verdict_of_the_gate() -> None:
     assert "| ❌ | new risky functions (CRAP over 30) | 3 | 0 |" in text
 
 
+def test_a_comment_about_a_shortened_report_says_that_functions_are_hidden() -> None:
+    hidden = "> A report was shortened (--min, --top): a function that is new or gone here may only be hidden."
+    assert hidden not in comment().markdown()
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=1, changes=None)
+    limits = Rules(threshold=30.0, max_exceeded=0)
+    verdict = judge(limits, facts)
+    text = comment(partial=True, limits=limits, verdict=verdict).markdown()
+    assert hidden in text
+    assert "| n/a | new risky functions (CRAP over 30) | not known | 0 |" in text
+    alone = comment(before=None, changes=None, breaks=(), limits=limits, verdict=verdict).markdown()
+    assert "| n/a | new risky functions (CRAP over 30) | nothing to compare with | 0 |" in alone
+    unmeasured = judge(Rules(threshold=30.0, max_crap=30.0, max_uncovered=0), attrs.evolve(facts, measured=False))
+    assert "| n/a | highest CRAP value of a function | not known | 30 |" in comment(limits=limits, verdict=unmeasured).markdown()
+
+
+def test_a_number_of_risky_functions_has_the_threshold_by_which_it_was_counted() -> None:
+    before = analysis(BEFORE, flags=("-short", "--threshold=10"))
+    assert "| Risky (CRAP over 30) | 1 (over 10) | 5 |  |" in comment(before=before).markdown()
+
+
 def test_a_comment_links_to_the_comparison_on_the_dashboard() -> None:
     before = attrs.evolve(analysis(BEFORE), task_id="task-1")
     page = Dashboard.at("https://gctd.test/").analysis(VIEW, before, "release/1.x")

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 OLD = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 12.0})
 RISKY = attrs.evolve(OLD, commit_sha="b" * 40, functions={**OLD.functions, "a.go:Added": 90.0})
 RISKY_LATER = attrs.evolve(RISKY, commit_sha="d" * 40)
-CLEAN = attrs.evolve(OLD, commit_sha="c" * 40)
+CLEAN = attrs.evolve(OLD, commit_sha="c" * 40, go_version="go1.26.7")
 WAITING = [attrs.evolve(OLD, commit_sha=f"{number:040x}") for number in range(1, 2 * CONCURRENT)]
 UNANSWERED = [attrs.evolve(OLD, commit_sha=f"{number:040x}") for number in range(1000, 1000 + CONCURRENT)]
 
@@ -134,6 +134,7 @@ async def test_a_pull_request_has_one_comment_that_is_updated(forges: Forges) ->
     assert CLEAN.commit_sha[:12] in comment["body"]
     found = re.search(r"\(https://gctd\.test(/analyses/[0-9a-f]{32})/compare/(task-\d+)\.\.\.(task-\d+)\?base=", comment["body"])
     assert found is not None, comment["body"]
+    assert "Measured differently: go_version `go1.26.6` → `go1.26.7`." in comment["body"]
     diff = await forges.system.get(f"/api/repos/{found[1].rpartition('/')[2]}/diff?from={found[2]}&to={found[3]}")
     assert (diff["from"]["commit_sha"], diff["to"]["commit_sha"]) == (OLD.commit_sha, CLEAN.commit_sha)
     # An analysis of a pull request is not the latest of the project.

@@ -110,6 +110,8 @@ async def test_of_a_shortened_report_only_what_it_has_is_judged(project: Project
     assert found["reason"] == "a report was shortened (--min, --top): it is not known whether these hold: max_new, max_worse"
     shown = await gctd("gate", project.url, url=project.system.url, home=tmp_path)
     assert (shown.code, "a report was shortened" in shown.out) == (8, True), shown
+    written = await gctd("repo", "export", project.url, "--format", "markdown", url=project.system.url, home=tmp_path)
+    assert "> A report was shortened (--min, --top): a function that is new or gone here may only be hidden." in written.out
     for limits, expected in (
         ({"max_exceeded": 2}, "passed"),  # the number at the threshold of the project covers all functions
         ({"max_exceeded": 1, "threshold": 60}, "failed"),
