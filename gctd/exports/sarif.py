@@ -5,6 +5,7 @@ Section numbers refer to the standard.
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,17 +75,11 @@ def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
     threshold = threshold_of(analysis.flags)
     over = [entry for entry in report.entries if entry.risky(threshold)]
     results = [*_results(analysis, over[:MOST], _ordinals(report.entries), threshold), *_packages(analysis)][:MOST]
-    left_out = [f"{warning.path}: {warning.reason}" if warning.path else warning.reason for warning in report.warnings]
-    unmeasured = [entry for entry in report.entries if entry.crap > threshold and not entry.state.known]
-    left_out += [
-        f"{one.file}:{one.line} {one.function} is not measured ({one.state.value}): {one.reason}" for one in unmeasured[:NOTES]
-    ]
     rule = {"id": _LEFT_OUT, "index": _INDEX[_LEFT_OUT]}
-    notes: list[dict[str, Any]] = [{"level": "note", "message": {"text": text}, "associatedRule": rule} for text in left_out]
-    if len(unmeasured) > NOTES:
-        notes.append({"level": "note", "message": {"text": f"{len(unmeasured) - NOTES} more functions are not measured"}})
-    if len(over) > MOST:
-        notes.append({"level": "note", "message": {"text": f"{len(over) - MOST} more functions are over {threshold:g}"}})
+    notes = [
+        {"level": "note", "message": {"text": text}, "associatedRule": rule}
+        for text in _left_out(analysis, report, over, threshold)
+    ]
     driver = {"name": "gctd", "version": version, "rules": _RULES}
     run: dict[str, Any] = {
         "tool": {"driver": driver},
@@ -119,6 +114,24 @@ def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
     return msgspec.json.encode({"$schema": SCHEMA, "version": VERSION, "runs": [run]})
 
 
+def _left_out(analysis: AnalysisView, report: Report, over: Sequence[FunctionEntry], threshold: float) -> Iterator[str]:
+    """Describe the gaps of the numbers and of the file: a code host takes a missing result for one that is fixed."""
+    for warning in report.warnings:
+        yield f"{warning.path}: {warning.reason}" if warning.path else warning.reason
+    unmeasured = [entry for entry in report.entries if entry.crap > threshold and not entry.state.known]
+    for one in unmeasured[:NOTES]:
+        yield f"{one.file}:{one.line} {one.function} is not measured ({one.state.value}): {one.reason}"
+    if len(unmeasured) > NOTES:
+        yield f"{len(unmeasured) - NOTES} more functions are not measured"
+    if hidden := report.summary.total_funcs - len(report.entries):
+        risky = (report.measured or report.summary).exceeded - len(over)
+        yield f"the report was shortened (--min, --top): {hidden} functions are not in it, {risky} of them over {threshold:g}"
+    if len(over) > MOST:
+        yield f"{len(over) - MOST} more functions are over {threshold:g}"
+    if (packages := len(analysis.uncovered) - max(MOST - len(over), 0)) > 0:
+        yield f"{packages} more packages without coverage"
+
+
 def _key(entry: FunctionEntry) -> tuple[str, str, str, str]:
     return entry.file, entry.package, entry.receiver, entry.name
 
@@ -144,7 +157,7 @@ def _results(
         name = "\n".join((analysis.project, *_key(entry), str(ordinal)))
         needed = coverage_needed(entry.cyclomatic, threshold)
         rule = _RISKY if needed is None else _COVERABLE
-        way = "no coverage is enough: split it" if needed is None else f"{needed:.1f}% coverage would do"
+        way = "no coverage is enough: split it" if needed is None else f"{_enough(needed):.1f}% coverage would do"
         known = "not known" if entry.coverage is None else f"{entry.coverage:.1f}%"
         text = f"{entry.function} has a CRAP value of {entry.crap:.2f}, over {threshold:g}"
         yield {
@@ -167,6 +180,11 @@ def _results(
             "partialFingerprints": {"function/v1": sha256(name.encode()).hexdigest()[:32]},
             "properties": {"crap": entry.crap, "cyclomatic": entry.cyclomatic, "coverage": entry.coverage},
         }
+
+
+def _enough(percent: float) -> float:
+    """Round up to a tenth: slightly less would not do."""
+    return math.ceil(percent * 10) / 10
 
 
 def _packages(analysis: AnalysisView) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,9 @@ import msgspec
 import pytest
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
+from gctd.domain.options import CrapOptions
 from gctd.engines.report import Report
+from gctd.engines.score import shortened
 from gctd.exports.functions import functions_csv
 from gctd.exports.sarif import sarif
 from gctd.readmodel.views import AnalysisView
@@ -46,7 +48,7 @@ def test_sarif_says_where_each_function_is_and_what_would_help() -> None:
         "artifactLocation": {"uri": "svc/api/lib/a.go", "uriBaseId": "SRCROOT"},
         "region": {"startLine": 50, "endLine": 59},
     }
-    put = "Store.Put has a CRAP value of 90.00, over 30: complexity 9, coverage 0.0%; 36.2% coverage would do."
+    put = "Store.Put has a CRAP value of 90.00, over 30: complexity 9, coverage 0.0%; 36.3% coverage would do."
     assert texts[put]["region"] == {"startLine": 3, "endLine": 12}
     assert not any(text.startswith("Fine") for text in texts)
     unknown = next(place for text, place in texts.items() if text.startswith("Unknown"))
@@ -54,6 +56,23 @@ def test_sarif_says_where_each_function_is_and_what_would_help() -> None:
     assert "No coverage of example.com/shop/x is known: build failed: undefined: y." in texts
     assert run["automationDetails"]["id"] == "gctd/svc/api/"
     assert run["versionControlProvenance"][0]["revisionId"] == COMMIT
+
+
+def test_sarif_counts_the_results_that_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A code host takes a result that is missing for one that is fixed."""
+
+    def notes(of: Report) -> list[str]:
+        (run,) = sarif_of(VIEW, of)["runs"]
+        return [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
+
+    whole = notes(REPORT)
+    short = "the report was shortened (--min, --top): {} functions are not in it, {} of them over 30"
+    assert short.format(4, 3) in notes(shortened(REPORT, CrapOptions(top=2)))
+    assert short.format(1, 0) in notes(shortened(REPORT, CrapOptions(least=5)))
+    monkeypatch.setattr("gctd.exports.sarif.MOST", 5)
+    assert notes(REPORT) == [*whole, "1 more packages without coverage"]
+    monkeypatch.setattr("gctd.exports.sarif.MOST", 4)
+    assert notes(REPORT) == [*whole, "1 more functions are over 30", "1 more packages without coverage"]
 
 
 def test_a_fingerprint_is_the_function_s_own_and_outlives_a_move_within_the_file() -> None:
