@@ -28,7 +28,10 @@ POSITION: Schema = {"type": "string", "format": "position-cursor"}
 """The same, of a list that is in the order of the log."""
 SEQUENCE: Schema = {"type": "string", "format": "sequence-cursor"}
 """The same, of the log itself."""
-AGGREGATE: Schema = {"type": "string", "pattern": r"^gctd\.(repo|task|verdict|worker)\.[A-Za-z0-9_-]{1,128}$"}
+AGGREGATE: Schema = {
+    "type": "string",
+    "pattern": r"^gctd\.(delivery|repo|schedule|task|token|verdict|worker)\.[A-Za-z0-9_-]{1,128}$",
+}
 """An aggregate by its subject."""
 AGGREGATE_FORM = "the subject of an aggregate, like gctd.task.task-17"
 ENGINE: Schema = {"type": ["string", "null"], "enum": [*NAMES, None]}

@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from eventlog.support.chain import CommitLost
 from eventlog.support.wire import CommitBody, EventBody, StateBody
+from gctd.http.event_log import EventCategory
 from tests.support.log.nats import plain_client
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
@@ -85,6 +86,14 @@ async def test_a_task_is_shown_as_it_was_at_any_sequence(project: Project) -> No
     assert (state["sequence"], state["state"]["status"], state["events"]) == (events[0]["sequence"], "queued", events[:1])
     latest = await system.get(f"/api/log/state?aggregate=gctd.task.{task}")
     assert (latest["sequence"], latest["state"]["status"]) == (events[-1]["sequence"], "completed")
+
+
+async def test_aggregates_of_all_kinds_are_found(project: Project) -> None:
+    for kind in EventCategory:
+        assert await all_pages(project.system, f"aggregate=gctd.{kind}.none") == []
+        assert (await project.system.status(f"/api/log/state?aggregate=gctd.{kind}.none"))[0] == 404
+    (stored,) = await all_pages(project.system, "category=worker&type=WorkerStarted")
+    assert stored in await all_pages(project.system, f"aggregate={stored['aggregate']}")
 
 
 REFUSED = [
