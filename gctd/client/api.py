@@ -151,9 +151,14 @@ class Client(ServiceClient):
 
     # Tasks
 
-    async def tasks(self, *, status: str | None = None, show_seen: bool = False, limit: int | None = None) -> Sequence[Task]:
-        """The tasks in one status, or all, `limit` at most (None: however many there are)."""
-        query = only(status=status, show_seen=show_seen or None)
+    async def tasks(
+        self, *, status: str | None = None, show_seen: bool = False, under_way: bool = False, limit: int | None = None
+    ) -> Sequence[Task]:
+        """The tasks in one status, or all, `limit` at most (None: however many there are).
+
+        `under_way`: all tasks that wait or run, also hidden and seen ones, and no others.
+        """
+        query = only(status=status, show_seen=show_seen or None, under_way=under_way or None)
         return await self._list(Task, "/api/tasks", query, limit)
 
     async def task(self, id_: str) -> Task:

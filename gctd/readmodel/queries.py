@@ -63,13 +63,20 @@ class TrackerQueries:
         *,
         status: str | None = None,
         show_seen: bool = False,
+        under_way: bool = False,
         before: tuple[str, str] | None = None,
         limit: int,
     ) -> Sequence[TaskView]:
-        """Return at most `limit` tasks that are not hidden, newest first. `before` is created_at and id of the last one known."""
-        sql = Sql("SELECT * FROM tasks WHERE NOT hidden")
-        if not show_seen:
-            sql.add("AND NOT seen")
+        """Return at most `limit` tasks that are not hidden, newest first. `before` is created_at and id of the last one known.
+
+        `under_way`: the tasks that wait or run instead, also if they are hidden or seen.
+        """
+        if under_way:
+            sql = Sql("SELECT * FROM tasks WHERE status IN ('queued', 'pending', 'running')")
+        else:
+            sql = Sql("SELECT * FROM tasks WHERE NOT hidden")
+            if not show_seen:
+                sql.add("AND NOT seen")
         if status is not None:
             sql.add("AND status = {}", status)
         if before is not None:

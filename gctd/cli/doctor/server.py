@@ -68,7 +68,7 @@ async def _capabilities(settings: Settings) -> DoctorFinding | None:
     """Tasks that no present worker can run."""
     try:
         async with Client(settings.url, token=settings.auth_token) as client:
-            waiting = await client.tasks(status="queued", show_seen=True, limit=_LOOKED_AT)
+            waiting = await client.tasks(status="queued", under_way=True, limit=_LOOKED_AT)
     except ClientError:
         return unknown("the server did not list its tasks", "see the check of the server")
     reasons = Counter(task.reason for task in waiting if task.reason)

@@ -64,9 +64,9 @@ async def follow_all_tasks(client: Client, *, patience: float = PATIENCE) -> Asy
 
 
 async def under_way(client: Client) -> Sequence[Task]:
-    """The tasks that have not ended. Raises ClientError."""
-    lists = [await client.tasks(status=status, show_seen=True) for status in ("running", "pending", "queued")]
-    return [task for tasks in lists for task in tasks]
+    """The tasks that have not ended, also hidden ones. Raises ClientError."""
+    # One list: a task that changes from one state to another between two lists could be in neither.
+    return await client.tasks(under_way=True)
 
 
 async def follow_repo(client: Client, repo: Repo, *, patience: float = PATIENCE) -> AsyncGenerator[Repo, None]:

@@ -37,6 +37,7 @@ class ListTasks:
 
     status: TaskStatus | None = query(default=None, description="only tasks in this state")
     show_seen: bool = query(default=False, description="also tasks that are marked as seen")
+    under_way: bool = query(default=False, description="all tasks that wait or run, also hidden and seen ones, and no others")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=formats.CURSOR, description="cursor from the `Link` of the previous page")
 
@@ -95,10 +96,11 @@ class Schedule:
 
 
 async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
-    """Tasks, newest first; hidden ones are left out."""
+    """Tasks, newest first; hidden ones are left out unless `under_way` is set."""
     found = await call.services.queries.tasks(
         status=request.status.value if request.status else None,
         show_seen=request.show_seen,
+        under_way=request.under_way,
         before=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )

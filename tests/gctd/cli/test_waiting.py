@@ -339,7 +339,7 @@ async def test_watch_until_terminal_follows_all_that_have_not_ended(api: FakeApi
     none = await gctd("task", "watch", "--until", "terminal", url=api.url, home=tmp_path)
     assert (none.code, none.out) == (0, "")
     assert "no task" in none.err
-    api.tasks = {"task-1": task_document(1), "task-2": task_document(2, "failed", second=1)}
+    api.tasks = {"task-1": task_document(1, hidden=True), "task-2": task_document(2, "failed", second=1)}
     async with running("task", "watch", "--until", "terminal", "--json", url=api.url, home=tmp_path) as run:
         await run.until("task-1")
         await after_connecting(api)

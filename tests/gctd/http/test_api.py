@@ -157,6 +157,10 @@ async def test_seen_hidden_and_deleted_tasks_leave_the_lists(system: TrackerSyst
     assert (await system.status("/api/tasks/hide-all", "POST"))[0] == 204
     assert await listed("?show_seen=true") == set()
     assert (await system.get(f"/api/tasks/{ids[2]}"))["hidden"] is True
+    assert await listed("?under_way=true") == {ids[0], *ids[2:], newer}, "these wait all the same"
+    assert (await system.status(f"/api/tasks/{newer}/cancel", "POST"))[0] == 204
+    assert await listed("?under_way=true&status=queued&limit=9") == {ids[0], *ids[2:]}
+    assert await listed("?under_way=true&status=failed") == set()
 
 
 async def test_deleting_a_running_task_ends_it_and_its_worker_goes_on(system: TrackerSystem) -> None:

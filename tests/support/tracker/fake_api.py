@@ -312,8 +312,10 @@ class FakeApi:
     def _tasks(self, request: web.Request, body: Any, *route: str) -> Reply | None:
         match route:
             case ("GET",):
-                wanted = request.query.get("status")
-                return self._listed(request, [task for task in self.tasks.values() if wanted in (None, task["status"])])
+                wanted, all_ = request.query.get("status"), request.query.get("under_way") == "true"
+                found = [task for task in self.tasks.values() if wanted in (None, task["status"])]
+                alive = ("queued", "pending", "running")
+                return self._listed(request, [one for one in found if (one["status"] in alive if all_ else not one["hidden"])])
             case ("GET", id_):
                 return Reply(200, self.tasks[id_]) if id_ in self.tasks else problem(404, f"there is no {id_}")
             case ("GET", id_, "result"):
