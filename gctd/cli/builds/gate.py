@@ -109,8 +109,9 @@ async def _judged(session: Session, id_: str, query: dict[str, Any], from_: str 
         if task.ended and not task.completed:
             break
         await asyncio.sleep(POLL)
-        # The judged commit stays the same, even if later commits are analysed.
-        found = await session.client.ask_for_verdict(id_, query | {"to": found.after.commit_sha}, limit=limit)
+        # Another analysis, with another threshold, may be the latest one by now.
+        same = {"to": found.after.task_id, "threshold": found.threshold}
+        found = await session.client.ask_for_verdict(id_, query | same, limit=limit)
     return found
 
 
@@ -158,6 +159,9 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
         output.line("")
         columns = [Column("LAST MEASURED", "number"), Column("NOT MEASURED ANY MORE"), Column("LOCATION", "id"), Column("WHY")]
         output.table(columns, [_lost(one) for one in found.unmeasured])
+    lost = found.lost - len(found.unmeasured)
+    if lost > 0:
+        output.note(f"{lost} more are not measured any more: see --limit")
     more = found.offending - len(found.functions)
     if more > 0:
         output.note(f"{more} more: see --limit")

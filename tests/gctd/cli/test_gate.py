@@ -10,7 +10,7 @@ import pytest
 from gctd.domain.analysis import analysis_id
 from gctd.http.examples import EXAMPLES
 from tests.support.programs.cli import gctd
-from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, repo_document
+from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, repo_document, task_document
 
 PROJECTS = (".", "cmd/tool")
 
@@ -35,3 +35,41 @@ async def test_the_comment_is_about_the_analysis_of_the_exit_code(api: FakeApi, 
         for one in api.seen("GET", path)
     }
     assert asked == expected
+
+
+async def test_a_wait_for_the_base_asks_about_the_same_analysis(api: FakeApi, tmp_path: Path) -> None:
+    """The commit may be analysed once more during the wait, with another threshold."""
+    api.repos[REPO_URL] = repo = repo_document()
+    api.tasks["task-8"] = task_document(8, "running")
+    path = f"/api/repos/{analysis_id(repo['ID'], '.')}/gate"
+    given: dict[str, Any] = EXAMPLES["ask_for_verdict"] | {"threshold": 20.0}
+    waits = given | {"result": "unknown", "base": given["base"] | {"task_id": "task-8"}}
+    api.replies["POST", path] = [Reply(200, waits), Reply(200, given)]
+    done = await gctd("gate", REPO_URL, "--wait", "1m", url=api.url, home=tmp_path)
+    assert done.code == 1, done.err
+    first, then = [request.body for request in api.seen("POST", path)]
+    assert then == first | {"to": given["to"]["task_id"], "threshold": 20.0}
+
+
+async def test_functions_that_are_not_measured_any_more_are_counted_beyond_the_limit(api: FakeApi, tmp_path: Path) -> None:
+    api.repos[REPO_URL] = repo = repo_document()
+    path = f"/api/repos/{analysis_id(repo['ID'], '.')}/gate"
+    values = {
+        "key": "Add",
+        "file": "add.go",
+        "line": 3,
+        "crap": 2.0,
+        "cyclomatic": 1,
+        "coverage": 0.0,
+        "state": "measured",
+        "reason": "",
+    }
+    lost = {
+        "function": "Add",
+        "package": "sums",
+        "before": values,
+        "after": values | {"state": "tests_failed", "reason": "panicked"},
+    }
+    api.always["POST", path] = Reply(200, EXAMPLES["ask_for_verdict"] | {"lost": 3, "unmeasured": [lost]})
+    done = await gctd("gate", REPO_URL, "--limit", "1", url=api.url, home=tmp_path)
+    assert "2 more are not measured any more: see --limit\n" in done.err
