@@ -115,7 +115,8 @@ class Client(ServiceClient):
         self, id_: str, *, base: str | None = None, from_: str | None = None, to: str | None = None, limit: int = 0
     ) -> Diff:
         """The difference of two analyses of a project, of `limit` functions at most (0: of all that changed)."""
-        query = only(base=base, to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
+        most = min(limit or LARGEST_DIFF, LARGEST_DIFF)
+        query = only(base=base, to=to, limit=most) | ({} if from_ is None else {"from": from_})
         return parse(Diff, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/diff", query=query)).document)
 
     async def gate(self, id_: str, query: Mapping[str, Any], *, limit: int = 0) -> Gate:

@@ -83,8 +83,11 @@ async def diff(
     A commit is named by at least 7 of its digits. `fixed`: the function was risky and is not any more.
     """
     id_ = await analyses_of(session, url, project)
-    wanted = (0 if session.output.json else LISTED) if limit is None else limit
-    return session.show(await session.client.diff(id_, base=base, from_=from_, to=to, limit=wanted), _show_diff)
+    json = session.output.json
+    wanted = (0 if json else LISTED) if limit is None else limit
+    asked = wanted if json else one_more(wanted) or 0
+    found = await session.client.diff(id_, base=base, from_=from_, to=to, limit=asked)
+    return session.show(found, lambda output, one: _show_diff(output, one, wanted or None))
 
 
 async def analyses_of(session: Session, url: str, project: str | None) -> str:
@@ -113,7 +116,9 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
     output.table(columns, rows)
 
 
-def _show_diff(output: Output, found: Diff) -> None:
+def _show_diff(output: Output, found: Diff, limit: int | None) -> None:
+    """Show a difference, with at most `limit` functions of each list, of which `found` may have more."""
+    functions, kept = found.functions[:limit], found.kept[:limit]
     old, new = known_of(found.before), known_of(found.after)
     output.fields(
         [
@@ -130,20 +135,22 @@ def _show_diff(output: Output, found: Diff) -> None:
             ("measured differently", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
         ]
     )
-    if found.functions:
+    if functions:
         output.line("")
         columns = [
             *(Column("STATUS"), Column("BEFORE", "number"), Column("AFTER", "number"), Column("CHANGE", "number")),
             *(Column("FUNCTION"), Column("LOCATION", "id")),
         ]
-        output.table(columns, [_row(change) for change in found.functions])
-    if found.kept:
+        output.table(columns, [_row(change) for change in functions])
+    if kept:
         output.line("")
         columns = [Column("KNOWN AGAIN"), Column("FROM", "id"), Column("TO", "id"), Column("ALIKE", "number")]
-        output.table(columns, [_moved(one) for one in found.kept])
-    more = sum(found.counts.values()) - found.counts["unchanged"] - len(found.functions)
+        output.table(columns, [_moved(one) for one in kept])
+    more = sum(found.counts.values()) - found.counts["unchanged"] - len(functions)
     if more:
         output.note(f"{more} more: see --limit")
+    if len(found.kept) > len(kept):
+        output.note("more functions are known again: see --limit")
 
 
 def _row(change: Change) -> list[Cell]:

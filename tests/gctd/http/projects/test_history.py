@@ -237,3 +237,17 @@ async def test_the_command_line_shows_a_difference(project: Project, tmp_path: P
     ]:
         refused = await run(*arguments)
         assert (refused.code, refused.out, says in refused.err) == (code, "", True), refused
+
+
+async def test_the_command_line_tells_that_more_functions_moved_than_it_shows(project: Project, tmp_path: Path) -> None:
+    before, after = (attrs.evolve(FIRST, functions={f"{file}.go:{name}": 2.0 for name in "AB"}) for file in "ab")
+    await project.analyze(before, attrs.evolve(after, commit_sha=SECOND.commit_sha))
+    for limit, name, note in (("1", "A", "more functions are known again: see --limit\n"), ("2", "B", "")):
+        shown = await gctd("repo", "diff", project.url, "--limit", limit, url=project.system.url, home=tmp_path)
+        assert [row for row in shown.rows if row[0] == "moved"][-1] == [
+            "moved",
+            f"{name} a.go:{limit}",
+            f"{name} b.go:{limit}",
+            "",
+        ]
+        assert (shown.code, shown.err) == (0, note)
