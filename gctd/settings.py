@@ -75,7 +75,7 @@ class Settings:
     worker_engine: str = setting(default="native", min_length=1, help="Engine for tasks that name none.")
     max_attempts: int = setting(default=3, ge=1, le=10, help="Attempts at a task before it has failed.")
     retry_delay: float = setting(
-        default=10.0, duration=True, ge=0.001, le=3600, help="Wait after a first failed attempt; it doubles with each."
+        default=10.0, duration=True, ge=0.001, le=3600, help="Wait after a first failed attempt; it doubles with each, to 1h."
     )
     queue_timeout: float = setting(default=86_400.0, duration=True, ge=1, help="When a task that no worker takes up expires.")
     task_timeout: float = setting(

@@ -41,7 +41,7 @@ class ReaperTimeouts:
     - `sweep`: between two sweeps.
     - `absence`: from the first sweep without a worker's presence until its attempts are given up.
     - `job`: until waiting work gets a new job if the queue has none for it.
-    - `queue`: until waiting work expires because no worker took it.
+    - `queue`: until waiting work that is due expires because no worker took it.
     - `lease`: the longest time that any attempt may take.
     """
 
@@ -141,11 +141,11 @@ class Reaper:
         looked = 0
         for row in waiting:
             with self._bulkhead.around(row.id):
-                if self._age(row.waiting_since) > self._patience.queue:
+                due = row.retry_at or row.waiting_since
+                if self._age(due) > self._patience.queue:
                     command = ExpireTask(attempt=row.attempt, reason="no worker took it up in time", at=datetime.now(UTC))
                     await self._execute(TASK, row.id, command)
                 elif looked < MOST_AT_ONCE:
-                    due = row.retry_at or row.waiting_since
                     looked += await self._give_job(JobKind.SCAN, TASK.aggregate(row.id), due)
         ids = {row.id for row in waiting}
         self._looked = {id_: at for id_, at in self._looked.items() if id_ in ids}

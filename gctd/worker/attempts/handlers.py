@@ -54,6 +54,8 @@ class _RunningAttempt(Generic[S, R]):
 
 TOGETHER = 0.02
 """Seconds for which a job that is done waits for others, to be acknowledged with them."""
+LONGEST_DELAY = 3600.0
+"""Seconds until the next attempt is due, at most."""
 LATE = 5.0
 """Seconds of retries to record the place of the log after an attempt was ended from outside."""
 
@@ -61,7 +63,7 @@ LATE = 5.0
 class Handlers:
     """Handles jobs under one worker's id and session.
 
-    The next attempt is due `retry_delay` seconds after the first one failed, twice that after the second.
+    The next attempt is due `retry_delay` seconds after the first one failed, twice that after the second, LONGEST_DELAY at most.
     """
 
     def __init__(
@@ -169,7 +171,8 @@ class Handlers:
         flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
         stages = spans.Stages(Trace.parse(running.context.traceparent) if spans.recording() else None)
-        delay = float(self._retry_delay * 2 ** (state.attempt - 1))
+        # The numbers of attempts continue if a user retries a task.
+        delay = min(self._retry_delay * 2.0 ** (state.attempt - 1), LONGEST_DELAY)
         try:
             result = await attempt(
                 self._log,

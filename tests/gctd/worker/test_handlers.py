@@ -1,10 +1,10 @@
-"""A worker takes its next job before the result of the last one is stored and its job acknowledged."""
+"""A worker takes its next job before the result of the last one is stored, and returns a failed job with a bounded delay."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -18,13 +18,13 @@ from gctd.domain.analysis import Analysis, Blob, Summary
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
-from gctd.domain.task.commands import QueueTask
+from gctd.domain.task.commands import FailTask, QueueTask, RetryTask, StartTask
 from gctd.domain.task.events import TaskCompleted
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
-from gctd.worker.work import Discovered, Equipment, OnStage
+from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
 from tests.support.tracker.queued import queued_task
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,6 +53,13 @@ class AtOnce:
             analyzed_at=AT,
             duration_ms=0,
         )
+
+
+class Fails(AtOnce):
+    """Work that fails, and may succeed later."""
+
+    async def scan(self, task: Task, on_stage: OnStage, on_log: OnLog) -> Analysis:
+        raise WorkFailed("there is no network")
 
 
 class Queue:
@@ -84,11 +91,21 @@ class Slow:
         queued = queued_task(AT, id_)
         await self.commands.execute(TASK, id_, QueueTask(queued))
 
-    async def status(self, id_: str) -> TaskStatus:
+    async def retried(self, id_: str, times: int) -> None:
+        """Let a task fail as often, and retry it after each time."""
+        for attempt in range(1, times + 1):
+            failed = FailTask(attempt=attempt, session="old", reason="no", permanent=True, retry_at=AT, at=AT)
+            for command in (StartTask(worker="w", session="old", at=AT), failed, RetryTask(attempts=3, at=AT)):
+                await self.commands.execute(TASK, id_, command)
+
+    async def task(self, id_: str) -> Task:
         last = await self.log.last(TASK.aggregate(id_))
         assert last is not None
-        status: TaskStatus = last.state.status
-        return status
+        task: Task = last.state
+        return task
+
+    async def status(self, id_: str) -> TaskStatus:
+        return (await self.task(id_)).status
 
 
 @pytest.fixture
@@ -100,9 +117,10 @@ async def slow() -> Slow:
     return made
 
 
-def handlers(slow: Slow) -> Handlers:
+def handlers(slow: Slow, work: AtOnce | None = None) -> Handlers:
     logs = LogTargets(transcripts=cast("Any", None), blobs=MemoryBlobs())
-    return Handlers(worker="w", session="s", log=slow.log, commands=slow.commands, work=AtOnce(), logs=logs, retry_delay=10)
+    work = work or AtOnce()
+    return Handlers(worker="w", session="s", log=slow.log, commands=slow.commands, work=work, logs=logs, retry_delay=10)
 
 
 async def test_the_next_job_is_worked_on_while_the_last_result_is_being_stored(slow: Slow) -> None:
@@ -126,3 +144,17 @@ async def test_what_cannot_be_reported_in_time_is_given_up_and_its_job_not_ackno
     assert queue.told == []
     assert await slow.status("one") is TaskStatus.RUNNING
     slow.go_on.set()
+
+
+@pytest.mark.parametrize(("before", "seconds"), [(0, 10), (2, 40), (15, 3600), (90, 3600)])
+async def test_the_wait_for_the_next_attempt_doubles_up_to_an_hour(slow: Slow, before: int, seconds: int) -> None:
+    """The numbers of attempts continue if a user retries a task."""
+    handling, queue = handlers(slow, Fails()), Queue()
+    await slow.retried("one", before)
+    begin = datetime.now(UTC)
+    async with asyncio.timeout(30):
+        await handling.handle(queue.job("one"))
+    task = await slow.task("one")
+    assert (task.status, task.attempt, task.reason) == (TaskStatus.PENDING, before + 1, "there is no network")
+    assert task.retry_at is not None
+    assert begin <= task.retry_at - timedelta(seconds=seconds) <= datetime.now(UTC)

@@ -1,4 +1,7 @@
-"""The reaper takes an attempt for lost if its worker is gone or was restarted, and not for one answer of the broker."""
+"""The reaper takes an attempt for lost if its worker is gone or was restarted, and not for one answer of the broker.
+
+It lets a task expire that is due and that no worker takes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from gctd.control.heartbeat import Heartbeat
 from gctd.control.upkeep.reaper import Reaper, ReaperTimeouts
 from gctd.domain.registry import REGISTRY
 from gctd.domain.task import TASK
-from gctd.domain.task.commands import QueueTask, StartTask
+from gctd.domain.task.commands import FailTask, QueueTask, StartTask
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.readmodel.views import TaskView
 from tests.support.tracker.queued import queued_task
@@ -24,7 +27,7 @@ WORKER = "worker-1"
 
 @attrs.frozen
 class Tables:
-    """The tasks of a log that run."""
+    """The tasks of a log that run or wait."""
 
     log: MemoryLog
 
@@ -43,8 +46,9 @@ class Tables:
         return []
 
     async def tasks_waiting(self, *, since: datetime) -> Sequence[Any]:
-        del since
-        return []
+        found = await self.task()
+        waits = found.status in {TaskStatus.QUEUED, TaskStatus.PENDING}
+        return [found] if waits and datetime.fromisoformat(found.waiting_since) <= since else []
 
 
 @attrs.define
@@ -86,3 +90,25 @@ async def test_the_attempt_of_a_worker_that_is_gone_is_lost_after_the_absence() 
     assert (await swept("new", None, None)).status == TaskStatus.RUNNING
     task = await swept("new", None, absence=0.0)
     assert (task.status, task.reason) == (TaskStatus.PENDING, "worker worker-1 is gone")
+
+
+async def failed_before(ago: timedelta, *, due: timedelta) -> TaskView:
+    """A task with an attempt that failed some time ago, and whose next one is due at a time from now, after a sweep."""
+    log, now = MemoryLog(REGISTRY), datetime.now(UTC)
+    commands, queued = Commands(log), queued_task(now - ago)
+    failed = FailTask(attempt=1, session="s", reason="no", permanent=False, retry_at=now + due, at=now - ago)
+    for command in (QueueTask(queued), StartTask(worker=WORKER, session="s", at=now - ago), failed):
+        await commands.execute(TASK, queued.id, command)
+    tables = Tables(log)
+    timeouts = ReaperTimeouts(queue=60.0, job=3600.0)
+    reaper = Reaper(log, commands, cast("Any", tables), cast("Any", None), cast("Any", Answers([])), timeouts)
+    await reaper.sweep()
+    return await tables.task()
+
+
+async def test_a_task_expires_some_time_after_its_next_attempt_is_due() -> None:
+    """Until then no worker may take it."""
+    hours = timedelta(hours=2)
+    assert (await failed_before(hours, due=timedelta(seconds=30))).status == TaskStatus.PENDING
+    task = await failed_before(hours, due=-timedelta(seconds=90))
+    assert (task.status, task.reason) == (TaskStatus.EXPIRED, "no worker took it up in time")
