@@ -63,7 +63,8 @@ def _parts(running: Running, settings: Settings) -> Parts:
     queries, streams, outcomes = TrackerQueries(snapshots), Streams(), Outcomes()
     outcomes.start(running.head.last)
     logs = AttemptLogs(broker.logs, broker.blobs, queries)
-    timeouts = ReaperTimeouts(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
+    ttl = settings.presence_ttl
+    timeouts = ReaperTimeouts(queue=settings.queue_timeout, absence=ttl / 3, presence=ttl, job=ttl)
     lanes = Lanes(broker.log, side.commands, broker.queues, broker.presence, patience=timeouts.job)
     dispatcher = Dispatcher(broker.log, lanes, running.store, queries)
     reaper = Reaper(broker.log, side.commands, queries, lanes, broker.presence, timeouts)

@@ -23,10 +23,10 @@ class Heartbeat:
     """One announcement.
 
     `cpu` is the cores used since the previous announcement (1.5: one and a half). `memory` is the resident bytes. Both cover the
-    worker and all its descendants. `tasks` are the ids of its jobs. `concurrency` is its number of slots for scans, `fast` its
-    number of slots for short jobs. These fields are empty if unknown: `version` of gctd, `engines` and their versions,
-    `go_version`, `fetches_go` (the worker downloads newer toolchains), `platform` (`linux/amd64`) and `sandbox` (confinement of
-    repository code).
+    worker and all its descendants. `tasks` are the ids of its jobs, also of those whose result is being reported. `concurrency`
+    is its number of slots for scans, `fast` its number of slots for short jobs. These fields are empty if unknown: `version` of
+    gctd, `engines` and their versions, `go_version`, `fetches_go` (the worker downloads newer toolchains), `platform`
+    (`linux/amd64`) and `sandbox` (confinement of repository code).
     """
 
     session: str

@@ -70,7 +70,7 @@ class WorkerProcess:
     _held: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     """Set while no job may be taken: the worker is paused, or stops."""
     _running: set[Job] = attrs.field(factory=set, init=False)
-    """A job may be delivered twice, also to two slots at the same time."""
+    """Jobs at work, and jobs whose result is being reported. A job may be delivered twice, also to two slots at the same time."""
 
     def stop(self) -> None:
         """Take no more jobs; `run` returns when those under way have ended, or were handed back."""
@@ -237,14 +237,21 @@ class WorkerProcess:
     async def _see_through(self, job: Job) -> None:
         self._running.add(job)
         self._news.set()
+        reporting: asyncio.Task[None] | None = None
         try:
-            await self._handlers.handle(job)
+            reporting = await self._handlers.handle(job)
         except EventLogError as error:
-            # The job comes again when its lease lapses, or the control plane gives the task to another worker.
+            # The control plane gives up an attempt that is not among the announced jobs.
             _log.error("job abandoned", id=job.id, error=str(error))
         finally:
-            self._running.remove(job)
-            self._news.set()
+            if reporting is None:
+                self._ended(job)
+            else:
+                reporting.add_done_callback(lambda _: self._ended(job))
+
+    def _ended(self, job: Job) -> None:
+        self._running.remove(job)
+        self._news.set()
 
     async def _until_going_or_stopping(self) -> None:
         async with during(self._going.wait()) as going, during(self._stopping.wait()) as stopping:

@@ -20,7 +20,7 @@ from eventlog.broker.presence import Presence
 from eventlog.commands import Commands
 from eventlog.support.ticks import until_tick
 from gctd.control.bulkhead import Bulkhead
-from gctd.control.heartbeat import decoded
+from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.control.jobs import JobKind
 from gctd.control.lanes.lanes import Lanes
 from gctd.domain.repo import REPO
@@ -40,6 +40,7 @@ class ReaperTimeouts:
 
     - `sweep`: between two sweeps.
     - `absence`: from the first sweep without a worker's presence until its attempts are given up.
+    - `presence`: the life of an announcement of a worker. An attempt that is not among its jobs for that time is given up.
     - `job`: until waiting work gets a new job if the queue has none for it.
     - `queue`: until waiting work that is due expires because no worker took it.
     - `lease`: the longest time that any attempt may take.
@@ -47,6 +48,7 @@ class ReaperTimeouts:
 
     sweep: float = 2.0
     absence: float = 6.0
+    presence: float = 15.0
     job: float = 15.0
     queue: float = 86_400.0
     lease: float = 43_200.0
@@ -69,6 +71,8 @@ class Reaper:
     _presence: Presence
     _patience: ReaperTimeouts
     _missing: dict[str, float] = attrs.field(factory=dict, init=False)
+    _unnamed: dict[tuple[str, str], float] = attrs.field(factory=dict, init=False)
+    """When an attempt, by session and id of its aggregate, was first not among the jobs of its worker."""
     _looked: dict[str, float] = attrs.field(factory=dict, init=False)
     _bulkhead: Bulkhead = attrs.field(factory=lambda: Bulkhead("reaper"), init=False)
 
@@ -82,6 +86,7 @@ class Reaper:
             except (EventLogError, ProjectionError) as error:
                 # A failed query does not prove absence.
                 self._missing.clear()
+                self._unnamed.clear()
                 _log.warning("reaper waits", error=str(error))
             await asyncio.sleep(until_tick(pause))
 
@@ -90,9 +95,11 @@ class Reaper:
         running = await self._queries.tasks_running()
         repos = await self._queries.repos_waiting()
         rows: list[TaskView | RepoView] = [*running, *repos]
-        held = {row.session for row in rows if row.session is not None}
-        self._missing = {session: since for session, since in self._missing.items() if session in held}
-        present = await self._sessions() if held else {}
+        held = {(row.session, row.id) for row in rows if row.session is not None}
+        sessions = {session for session, _ in held}
+        self._missing = {session: since for session, since in self._missing.items() if session in sessions}
+        self._unnamed = {attempt: since for attempt, since in self._unnamed.items() if attempt in held}
+        present = await self._announced() if held else {}
         for row in running:
             if reason := self._lost(present, row):
                 with self._bulkhead.around(row.id):
@@ -105,27 +112,39 @@ class Reaper:
         await self._look_at_waiting(waiting)
         return bool(rows or waiting)
 
-    async def _sessions(self) -> dict[str, str]:
-        """Return the session of each present worker."""
-        return {worker: decoded(payload).session for worker, payload in (await self._presence.present()).items()}
+    async def _announced(self) -> dict[str, Heartbeat]:
+        """Return the announcement of each present worker."""
+        return {worker: decoded(payload) for worker, payload in (await self._presence.present()).items()}
 
-    def _lost(self, present: dict[str, str], row: TaskView | RepoView) -> str | None:
-        """Return the reason if an attempt's worker is taken for lost, else None."""
+    def _lost(self, present: dict[str, Heartbeat], row: TaskView | RepoView) -> str | None:
+        """Return the reason if an attempt is taken for lost, else None."""
         if row.session is None or row.lease_since is None:
             return None
         if self._age(row.lease_since) > self._patience.lease:
             return f"the attempt took longer than {self._patience.lease:.0f} s"
-        session = present.get(row.worker or "")
-        if session == row.session:
+        beat = present.get(row.worker or "")
+        if beat is not None and beat.session == row.session:
             self._missing.pop(row.session, None)
-            return None
+            return f"worker {row.worker} does not work on it" if self._dropped(beat, row.id) else None
         # Not at the first look: the replica of the broker that answers may have an earlier session of the worker.
-        if session is not None and row.session in self._missing:
+        if beat is not None and row.session in self._missing:
             return f"worker {row.worker} was restarted"
         since = self._missing.setdefault(row.session, time.monotonic())
         return f"worker {row.worker} is gone" if time.monotonic() - since >= self._patience.absence else None
 
-    async def _look_at_repo(self, repo: RepoView, present: dict[str, str]) -> None:
+    def _dropped(self, beat: Heartbeat, id_: str) -> bool:
+        """Return whether a worker has an attempt without work on it.
+
+        The start of the attempt had no answer, or its end could not be reported while the broker was away.
+        """
+        attempt, now = (beat.session, id_), time.monotonic()
+        if id_ in beat.tasks:
+            self._unnamed.pop(attempt, None)
+            return False
+        # An announcement that is present after this time is later than the first look.
+        return now - self._unnamed.setdefault(attempt, now) >= self._patience.presence
+
+    async def _look_at_repo(self, repo: RepoView, present: dict[str, Heartbeat]) -> None:
         if repo.session is not None:
             if reason := self._lost(present, repo):
                 command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=datetime.now(UTC))

@@ -90,10 +90,11 @@ class Handlers:
         self._done: list[Job] = []
         self._acknowledging: asyncio.Task[None] | None = None
 
-    async def handle(self, job: Job) -> None:
+    async def handle(self, job: Job) -> asyncio.Task[None] | None:
         """See a job through: when this returns it is handed back with a delay, or its result is about to be reported.
 
-        That, and its acknowledgement, `settled` waits for: the next job need not.
+        Returns the task that reports the result, if there is one. `settled` waits for it and for the acknowledgement. The next
+        job need not.
 
         Cancelled, it hands the attempt back: another one may begin at once.
         """
@@ -105,12 +106,13 @@ class Handlers:
             if lacks := self._capabilities.missing(asked.needs):
                 await self._decline(job, lacks, context)
             elif job.kind == JobKind.SCAN:
-                await self._run(self._scan, job, context)
+                return await self._run(self._scan, job, context)
             elif job.kind == JobKind.DISCOVER:
-                await self._run(self._discover, job, context)
+                return await self._run(self._discover, job, context)
             else:
                 _log.error("job of an unknown kind dropped", kind=job.kind, id=job.id)
                 await job.ack()
+            return None
 
     async def _decline(self, job: Job, lacks: str, context: Context) -> None:
         """Leave a task to other workers: this one was not present yet when the job was put into the queue."""
@@ -151,23 +153,23 @@ class Handlers:
         finally:
             self._acknowledging = None
 
-    async def _run(self, flow: JobFlow[S, R], job: Job, context: Context) -> None:
+    async def _run(self, flow: JobFlow[S, R], job: Job, context: Context) -> asyncio.Task[None] | None:
         log = _log.bind(aggregate=flow.decider.aggregate(job.id).subject)
         try:
             started = await report(self._commands, flow.decider, job.id, flow.start, context)
         except (Refused, NotFound) as refusal:
             log.info("job not taken", reason=str(refusal))
             await self._hand_back(flow, job)
-            return
+            return None
         state = started.state
         recording = Recording() if flow.store_log is None else self._logs.of(state.id, state.attempt)
         async with recording.published():
             running = _RunningAttempt(
                 flow=flow, job=job, state=state, sequence=started.sequence, context=context, recording=recording
             )
-            await self._work(running, log.bind(attempt=state.attempt))
+            return await self._work(running, log.bind(attempt=state.attempt))
 
-    async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> None:
+    async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> asyncio.Task[None] | None:
         flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
         stages = spans.Stages(Trace.parse(running.context.traceparent) if spans.recording() else None)
@@ -201,14 +203,16 @@ class Handlers:
             reporting = asyncio.create_task(self._finish(running, lambda: flow.finish(state, result, stored), log))
             self._reporting.add(reporting)
             reporting.add_done_callback(self._reporting.discard)
+            return reporting
         finally:
             stages.end()
+        return None
 
     async def _finish(self, running: _RunningAttempt[S, R], command: Callable[[], Any], log: _Logger) -> None:
         try:
             await self._report(running, command)
         except EventLogError as error:
-            # The job comes again when its lease lapses, or the control plane gives the task to another worker.
+            # The control plane gives up an attempt that is not among the announced jobs.
             log.warning("result not reported", error=str(error))
         except asyncio.CancelledError:
             log.warning("result not reported before the end")

@@ -1,16 +1,28 @@
-"""A worker that is no longer heard takes no jobs."""
+"""A worker that is no longer heard takes no jobs, and names its jobs until their results are stored."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from eventlog.commands import Commands
+from gctd.control.heartbeat import decoded
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import CompleteTask, QueueTask
+from gctd.domain.task.state import TaskStatus
 from gctd.settings import Settings
+from gctd.wiring.broker import Broker, open_broker
+from gctd.worker.attempts import handlers, reports
 from gctd.worker.main import work
 from gctd.worker.usage import UsageMeter
 from tests.support.tracker.fake_work import FakeWork
+from tests.support.tracker.queued import queued_task
+from tests.support.waiting import wait_until
 
 
 async def test_a_worker_ends_with_an_error_of_its_heartbeat(
@@ -30,3 +42,57 @@ async def test_a_worker_ends_with_an_error_of_its_heartbeat(
     with pytest.raises(RuntimeError, match="cannot be listed"):
         async with asyncio.timeout(60):
             await work(settings, instead=FakeWork(settings))
+
+
+class HeldReports:
+    """Reports of results wait for a signal."""
+
+    def __init__(self) -> None:
+        self.waits = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._report = reports.report
+
+    async def report(self, commands: Any, decider: Any, id_: str, command: Callable[[], Any], *more: Any, **named: Any) -> Any:
+        if isinstance(command(), CompleteTask):
+            self.waits.set()
+            await self.go_on.wait()
+        return await self._report(commands, decider, id_, command, *more, **named)
+
+
+async def test_a_job_is_announced_until_its_result_is_stored(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(nats_url=nats_url, cache_directory=tmp_path, presence_ttl=1.0, worker_id="w")
+    held = HeldReports()
+    monkeypatch.setattr(handlers, "report", held.report)
+    async with asyncio.timeout(60), open_broker(settings, name="test") as broker:
+        queued = queued_task(datetime.now(UTC))
+        await Commands(broker.log).execute(TASK, queued.id, QueueTask(queued))
+        await broker.queues.scan.publish("scan", queued.id, b"{}", dedupe=queued.id)
+        working = asyncio.create_task(work(settings, instead=FakeWork(settings)))
+        await held.waits.wait()
+        for _ in range(3):
+            assert await announced(broker, "w") == (queued.id,)
+        held.go_on.set()
+        await wait_until(lambda: nothing_announced(broker, "w"))
+        last = await broker.log.last(TASK.aggregate(queued.id), consistent=True)
+        assert last is not None
+        assert last.state.status is TaskStatus.COMPLETED
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+async def announced(broker: Broker, worker: str) -> tuple[str, ...]:
+    """The jobs in the next announcement of a worker."""
+    before = (await broker.presence.heard()).get(worker)
+
+    async def is_new() -> bool:
+        now = (await broker.presence.heard()).get(worker)
+        return now is not None and (before is None or now.at > before.at)
+
+    await wait_until(is_new)
+    return decoded((await broker.presence.heard())[worker].payload).tasks
+
+
+async def nothing_announced(broker: Broker, worker: str) -> bool:
+    return await announced(broker, worker) == ()

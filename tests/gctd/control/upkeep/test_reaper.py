@@ -1,6 +1,6 @@
-"""The reaper takes an attempt for lost if its worker is gone or was restarted, and not for one answer of the broker.
+"""The reaper takes an attempt for lost if its worker is gone, was restarted or does not work on it.
 
-It lets a task expire that is due and that no worker takes.
+It does not do so for one answer of the broker. It lets a task expire that is due and that no worker takes.
 """
 
 from __future__ import annotations
@@ -53,24 +53,30 @@ class Tables:
 
 @attrs.define
 class Answers:
-    """The answers of the broker on the session of the worker, in order; None: the worker is gone."""
+    """The answers of the broker on the session of the worker, in order; None: the worker is gone. `tasks` are its jobs."""
 
     sessions: list[str | None]
+    tasks: tuple[str, ...] = ("task-1",)
 
     async def present(self) -> Mapping[str, bytes]:
         session = self.sessions.pop(0)
-        return {} if session is None else {WORKER: Heartbeat(session=session, status="busy").encoded()}
+        return {} if session is None else {WORKER: Heartbeat(session=session, status="busy", tasks=self.tasks).encoded()}
 
 
-async def swept(*sessions: str | None, absence: float = 60.0) -> TaskView:
+async def swept(
+    *sessions: str | None,
+    tasks: tuple[str, ...] = ("task-1",),
+    absence: float = 60.0,
+    presence: float = 60.0,
+) -> TaskView:
     """A task that runs in session `new` of a worker, after one sweep for each answer of the broker."""
     log, at = MemoryLog(REGISTRY), datetime.now(UTC)
     commands = Commands(log)
     queued = queued_task(at)
     await commands.execute(TASK, queued.id, QueueTask(queued))
     await commands.execute(TASK, queued.id, StartTask(worker=WORKER, session="new", at=at + timedelta(seconds=1)))
-    tables, broker = Tables(log), Answers(list(sessions))
-    reaper = Reaper(log, commands, cast("Any", tables), cast("Any", None), cast("Any", broker), ReaperTimeouts(absence=absence))
+    tables, broker, timeouts = Tables(log), Answers(list(sessions), tasks), ReaperTimeouts(absence=absence, presence=presence)
+    reaper = Reaper(log, commands, cast("Any", tables), cast("Any", None), cast("Any", broker), timeouts)
     for _ in sessions:
         await reaper.sweep()
     return await tables.task()
@@ -90,6 +96,14 @@ async def test_the_attempt_of_a_worker_that_is_gone_is_lost_after_the_absence() 
     assert (await swept("new", None, None)).status == TaskStatus.RUNNING
     task = await swept("new", None, absence=0.0)
     assert (task.status, task.reason) == (TaskStatus.PENDING, "worker worker-1 is gone")
+
+
+async def test_an_attempt_that_its_worker_does_not_name_among_its_jobs_is_lost_after_the_life_of_an_announcement() -> None:
+    """The start of the attempt had no answer, or its end could not be reported while the broker was away."""
+    assert (await swept("new", "new", tasks=("task-2",))).status == TaskStatus.RUNNING
+    task = await swept("new", "new", tasks=("task-2",), presence=0.0)
+    assert (task.status, task.reason) == (TaskStatus.PENDING, "worker worker-1 does not work on it")
+    assert (await swept("new", "new", presence=0.0)).status == TaskStatus.RUNNING
 
 
 async def failed_before(ago: timedelta, *, due: timedelta) -> TaskView:
