@@ -23,6 +23,7 @@ from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.control.jobs import JobKind
 from gctd.control.lanes.lanes import Lanes
+from gctd.domain.options import LONGEST
 from gctd.domain.repo import REPO
 from gctd.domain.repo.commands import LoseDiscovery
 from gctd.domain.task import TASK
@@ -43,7 +44,7 @@ class ReaperTimeouts:
     - `presence`: the life of an announcement of a worker. An attempt that is not among its jobs for that time is given up.
     - `job`: until waiting work gets a new job if the queue has none for it.
     - `queue`: until waiting work that is due expires because no worker took it.
-    - `lease`: the longest time that any attempt may take.
+    - `lease`: the longest time that any attempt may take: the longest time limit of a project, and an hour for its end.
     """
 
     sweep: float = 2.0
@@ -51,7 +52,7 @@ class ReaperTimeouts:
     presence: float = 15.0
     job: float = 15.0
     queue: float = 86_400.0
-    lease: float = 43_200.0
+    lease: float = LONGEST + 3600.0
 
 
 IDLE = 3

@@ -15,6 +15,7 @@ from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
 from gctd.control.heartbeat import Heartbeat
 from gctd.control.upkeep.reaper import Reaper, ReaperTimeouts
+from gctd.domain.options import LONGEST
 from gctd.domain.registry import REGISTRY
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import FailTask, QueueTask, StartTask
@@ -68,9 +69,10 @@ async def swept(
     tasks: tuple[str, ...] = ("task-1",),
     absence: float = 60.0,
     presence: float = 60.0,
+    since: timedelta = timedelta(0),
 ) -> TaskView:
-    """A task that runs in session `new` of a worker, after one sweep for each answer of the broker."""
-    log, at = MemoryLog(REGISTRY), datetime.now(UTC)
+    """A task that runs in session `new` of a worker, after one sweep for each answer of the broker. It began before `since`."""
+    log, at = MemoryLog(REGISTRY), datetime.now(UTC) - since
     commands = Commands(log)
     queued = queued_task(at)
     await commands.execute(TASK, queued.id, QueueTask(queued))
@@ -104,6 +106,12 @@ async def test_an_attempt_that_its_worker_does_not_name_among_its_jobs_is_lost_a
     task = await swept("new", "new", tasks=("task-2",), presence=0.0)
     assert (task.status, task.reason) == (TaskStatus.PENDING, "worker worker-1 does not work on it")
     assert (await swept("new", "new", presence=0.0)).status == TaskStatus.RUNNING
+
+
+async def test_an_attempt_may_take_the_longest_time_that_a_project_can_be_given() -> None:
+    assert (await swept("new", since=timedelta(seconds=LONGEST))).status == TaskStatus.RUNNING
+    task = await swept("new", since=timedelta(seconds=LONGEST, hours=2))
+    assert (task.status, task.reason) == (TaskStatus.PENDING, "the attempt took longer than 90000 s")
 
 
 async def failed_before(ago: timedelta, *, due: timedelta) -> TaskView:
