@@ -16,7 +16,6 @@ import msgspec
 
 from gctd.engines.engine import Engine, EngineFailed, EngineInput
 from gctd.engines.gocrap.program import GocrapProgram
-from gctd.engines.golang.uploaded import check_uploaded
 from gctd.engines.registry import engine_named
 from gctd.engines.report import encode
 
@@ -56,8 +55,6 @@ def main(order: Path, report: Path) -> int:
     """Carry out an order. Return the exit code."""
     wanted = EngineRequest.read(order.read_bytes())
     try:
-        if wanted.given.uploaded:
-            check_uploaded(wanted.given)
         found = (wanted.program or engine_named(wanted.engine)).analyse(wanted.given)
     except EngineFailed as error:
         sys.stderr.write(f"{error}\n")

@@ -15,6 +15,7 @@ from gctd.engines.gocrap.exclusion import Exclusion
 from gctd.engines.golang.complexity import Declaration, SourceFile
 from gctd.engines.golang.parsing import Parser, ParseResult
 from gctd.engines.golang.profile import Block, CoverProfile, ProfileTooLarge, read_profile
+from gctd.engines.golang.uploaded import check_uploaded
 from gctd.engines.selection import Warnings
 
 STANDARD_LIBRARY = "std"
@@ -86,7 +87,7 @@ class ModuleSources:
 
 
 def load_profile(given: EngineInput, warnings: Warnings) -> CoverProfile | None:
-    """Return the module's cover profile, None if it has none. Raises EngineFailed."""
+    """Return the module's cover profile, None if it has none. Raises EngineFailed, also if an uploaded one is of other source."""
     if given.profile is None:
         return None
     limits = given.limits
@@ -96,6 +97,8 @@ def load_profile(given: EngineInput, warnings: Warnings) -> CoverProfile | None:
         raise EngineFailed(f"the cover profile cannot be read: {error.strerror}") from error
     except ProfileTooLarge as error:
         raise EngineFailed(str(error)) from error
+    if given.uploaded:
+        check_uploaded(given, profile)
     if profile.malformed:
         reason = f"{profile.malformed} lines are no blocks, the first is line {profile.first_malformed}"
         warnings.add("profile", "", reason)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from gctd.engines.engine import EngineFailed, EngineInput
-from gctd.engines.golang.profile import Block, ProfileTooLarge, read_profile
+from gctd.engines.golang.profile import Block, CoverProfile
 from gctd.engines.golang.syntax import Unparsable, syntax_tree
 from gctd.engines.selection import Unreadable, read_source
 
@@ -43,14 +43,8 @@ class _Source:
         return index >= 0 and (block.end_line, block.end_col) <= self.spans[index][1]
 
 
-def check_uploaded(given: EngineInput) -> None:
+def check_uploaded(given: EngineInput, profile: CoverProfile) -> None:
     """Raise EngineFailed, with the first mismatches, if the profile does not fit the source of the module."""
-    if given.profile is None:
-        return
-    try:
-        profile = read_profile(given.profile, max_bytes=given.limits.profile_bytes, max_blocks=given.limits.profile_blocks)
-    except (OSError, ProfileTooLarge) as error:
-        raise EngineFailed(f"the uploaded profile cannot be read: {error}") from error
     wrong: list[str] = []
     outside: list[str] = []
     for path in profile.paths():

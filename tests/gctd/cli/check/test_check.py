@@ -66,7 +66,7 @@ func Choice(a int) int {
 	}
 }
 """
-PROFILE = "mode: set\nexample.com/shop/shop.go:3.28,5.2 1 1\n"
+PROFILE = "mode: set\nexample.com/shop/shop.go:3.26,5.2 1 1\n"
 
 
 @attrs.frozen
@@ -165,6 +165,15 @@ def test_a_profile_needs_no_test_run_and_serves_as_a_baseline(shop: Shop) -> Non
     uncovered = f"{PROFILE}example.com/shop/shop.go:7.35,8.30 1 0\n"
     [project] = profiled(shop, "--baseline", str(report), profile=uncovered, code=1)["projects"]
     assert [(one["function"], one["checks"]) for one in project["functions"]] == [("Risky", ["max_new"])]
+
+
+def test_a_profile_of_another_tree_is_refused_with_the_mismatch(shop: Shop) -> None:
+    (shop.root / "shop.go").write_text(SOURCES["shop.go"].replace("func", "// Total adds.\nfunc"))
+    (shop.root.parent / "cover.out").write_text(PROFILE)
+    done = shop.check("--profile", "../cover.out", "--absolute", "--max-crap", "30", code=2)
+    assert "does not fit the source" in done.stderr
+    assert "shop.go has 7 lines, and not 3.26 to 5.2" in done.stderr
+    assert done.stdout == ""
 
 
 @pytest.mark.timeout(400)

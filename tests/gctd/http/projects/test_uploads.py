@@ -132,6 +132,23 @@ async def test_a_flag_is_not_overwritten_unless_that_is_asked_for(built: Built) 
     assert (status, (await built.ended(replaced))["status"]) == (202, "completed")
 
 
+async def test_profiles_of_two_minor_versions_of_go_are_not_merged(built: Built) -> None:
+    """Go 1.27 divides code into other blocks than 1.26, so blocks of both would overlap."""
+    commit = built.repo.commit("for two versions of Go")
+    status, _ = await built.upload(built.profile, flag="old", commit=commit, go_version="go1.26.0")
+    assert status == 202
+    status, refused = await built.upload(built.profile, flag="new", commit=commit, go_version="go1.27.0")
+    assert (status, "'old' of go1.26.0" in refused["detail"]) == (409, True)
+    status, _ = await built.upload(built.profile, flag="patch", commit=commit, go_version="go1.26.9")
+    assert status == 202
+    alone = built.repo.commit("for one version of Go")
+    statuses = [
+        (await built.upload(built.profile, commit=alone, go_version=version, replace=True))[0]
+        for version in ("go1.26.0", "go1.27.0")
+    ]
+    assert statuses == [202, 202]
+
+
 async def test_what_did_not_pass_is_a_lower_bound(built: Built) -> None:
     commit = built.repo.commit("for failed tests")
     _, task = await built.upload(built.profile, commit=commit, tests_failed=True)
