@@ -7,11 +7,11 @@ import re
 import attrs
 
 from gctd.domain.analysis import Blob
-from gctd.domain.errors import BadInput
+from gctd.domain.errors import BadInput, Refused
 
 FLAG = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _PLATFORM = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
-_GO = re.compile(r"go1\.[0-9]{1,3}(\.[0-9]{1,4}|(rc|beta)[0-9]{1,2})?")
+_GO = re.compile(r"(?P<minor>go1\.[0-9]{1,3})(\.[0-9]{1,4}|(rc|beta)[0-9]{1,2})?")
 TAG = r"[A-Za-z0-9_.]{1,64}"
 """Form of a build tag."""
 _TAG = re.compile(TAG)
@@ -51,5 +51,20 @@ def checked_upload(upload: UploadedProfile) -> UploadedProfile:
 
 
 def with_upload(before: tuple[UploadedProfile, ...], upload: UploadedProfile) -> tuple[UploadedProfile, ...]:
-    """Return the profiles of a commit with one that is new or replaces the one with its flag, by flag."""
-    return tuple(sorted((*(one for one in before if one.flag != upload.flag), upload), key=lambda one: one.flag))
+    """Return the profiles of a commit with one that is new or replaces the one with its flag, by flag.
+
+    Minor versions of Go divide code into different blocks, so only profiles of one minor version can be merged. Raises Refused.
+    """
+    others = [one for one in before if one.flag != upload.flag]
+    differing = next((one for one in others if _minor(one) != _minor(upload)), None)
+    if differing is not None:
+        raise Refused(
+            f"the commit has the profile {differing.flag!r} of {differing.go_version}: a profile of {upload.go_version} has other"
+            " blocks, and cannot be merged with it"
+        )
+    return tuple(sorted((*others, upload), key=lambda one: one.flag))
+
+
+def _minor(upload: UploadedProfile) -> str:
+    found = _GO.fullmatch(upload.go_version)
+    return found["minor"] if found else upload.go_version

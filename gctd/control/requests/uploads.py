@@ -70,7 +70,7 @@ class Uploads:
 
         `id_` names the project's analyses. `upload` names the profile, and its digest and size are computed here. A repeated
         upload returns the task that has it. Raises BadInput, NotFound, and Refused if another profile has the flag and `replace`
-        is not set.
+        is not set, or if the profile cannot be merged with the others.
         """
         if not is_commit_id(commit_sha):
             raise BadInput("commit", "a commit is named by its full id of 40 or 64 hex digits")

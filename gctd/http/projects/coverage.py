@@ -64,7 +64,8 @@ async def upload_coverage(request: UploadCoverage, call: Call[Services]) -> Answ
     """Score a coverage profile that was made elsewhere, with the other profiles of the commit; no test is run.
 
     The task checks the profile against the source at the commit, and fails with the reason if it does not fit. The same profile
-    again is answered with the same task (200). Another profile with the same flag is refused (409) without `replace`.
+    again is answered with the same task (200). Another profile with the same flag is refused (409) without `replace`, as is a
+    profile of another minor version of Go than the others.
     """
     upload = UploadedProfile(
         flag=request.flag,
