@@ -184,7 +184,7 @@ class Scanning:
         if task.uploads:
             names = ", ".join(upload.flag for upload in task.uploads)
             on_log(f"scoring {len(task.uploads)} uploaded profiles: {names}")
-            return await measured_elsewhere(task.uploads, self._blobs, given.module_dir, project, given.nested)
+            return await measured_elsewhere(task.uploads, self._blobs, given.module_dir, project)
         if task.rescores is not None:
             on_log("scoring the coverage profile of an earlier task again")
             return await measured_before(task.rescores, self._blobs)

@@ -19,22 +19,21 @@ from gctd.engines.engine import EngineLimits
 from gctd.engines.golang.constraints import Platform, constraint_in, not_built
 from gctd.engines.golang.profile import CoverProfile, parse_profile
 from gctd.engines.measurement import PackageFacts, Scope, TestFacts
-from gctd.engines.selection import Unreadable, read_source
-from gctd.scan.go.discovery import SKIPPED
+from gctd.engines.selection import Unreadable, is_skipped_directory, read_source
 from gctd.worker.scans.measuring import MeasuredRun
 from gctd.worker.work import WorkFailed
 
 _PACKAGE = re.compile(rb"^package\s", re.MULTILINE)
 _FUNCTION = re.compile(rb"^func\s", re.MULTILINE)
+_CGO = re.compile(rb'^[ \t]*(?:import[ \t]+)?"C"[ \t]*(?://|;|\r?$)', re.MULTILINE)
+"""The import of cgo, alone or in a list of imports. A worker does not parse sources: only an engine does, within its limits."""
 _MINOR = re.compile(r"go1\.([0-9]+)")
 _MOST_BYTES = 1 << 30
 _MOST_BLOCKS = 4_000_000
 
 
-async def measured_elsewhere(
-    uploads: Sequence[UploadedProfile], blobs: Blobs, root: Path, project: Project, nested: Sequence[str]
-) -> MeasuredRun:
-    """Return the test run behind the profiles of a commit. `root` is the directory of the module, `nested` as in EngineInput.
+async def measured_elsewhere(uploads: Sequence[UploadedProfile], blobs: Blobs, root: Path, project: Project) -> MeasuredRun:
+    """Return the test run behind the profiles of a commit. `root` is the directory of the module.
 
     A single profile is used unchanged. Of several, a block is covered if one of them covers it. Raises WorkFailed.
     """
@@ -44,15 +43,13 @@ async def measured_elsewhere(
             bodies.append(await blobs.get(upload.profile.digest))
         except BlobMissing as missing:
             raise WorkFailed(f"the uploaded profile {upload.flag} is gone: {missing}", permanent=True) from missing
-    return await measured_by(uploads, bodies, root, project, nested)
+    return await measured_by(uploads, bodies, root, project)
 
 
-async def measured_by(
-    uploads: Sequence[UploadedProfile], bodies: Sequence[bytes], root: Path, project: Project, nested: Sequence[str]
-) -> MeasuredRun:
+async def measured_by(uploads: Sequence[UploadedProfile], bodies: Sequence[bytes], root: Path, project: Project) -> MeasuredRun:
     """As `measured_elsewhere`, with the texts of the profiles in the same order."""
     profile, parsed = await asyncio.to_thread(_merged, bodies)
-    tested = await asyncio.to_thread(lambda: dict(_packages(root, nested)))
+    tested = await asyncio.to_thread(lambda: dict(_packages(root)))
     facts = _facts(uploads, parsed, project, tested)
     left_out = await asyncio.to_thread(lambda: list(_left_out(facts, project, root, tested)))
     problems = [PackageProblem(path=one.path, reason=one.outcome) for one in facts.packages if one.outcome != "ok"]
@@ -88,16 +85,17 @@ def _covered_or_not(body: bytes) -> Iterator[bytes]:
             yield block + (b" 1" if count.strip(b"0") else b" 0")
 
 
-def _packages(root: Path, nested: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the directories of a module with Go files, and whether one of the files has tests. Links are not followed."""
-    inside = frozenset(nested)
+def _packages(root: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the directories of a module with Go files, and whether one of the files has tests.
+
+    Links are not followed. A directory with a go.mod is not part of the module around it.
+    """
     for directory, names, files in os.walk(root):
         here = Path(directory).relative_to(root).as_posix()
-        names[:] = [
-            name
-            for name in names
-            if name not in SKIPPED and not name.startswith((".", "_")) and posixpath.normpath(f"{here}/{name}") not in inside
-        ]
+        if here != "." and "go.mod" in files:
+            names.clear()
+            continue
+        names[:] = [name for name in names if not is_skipped_directory(name)]
         go = [name for name in files if name.endswith(".go") and not name.startswith((".", "_"))]
         if go:
             yield here, any(name.endswith("_test.go") for name in go)
@@ -143,11 +141,13 @@ def _has_code(file: Path, facts: TestFacts) -> bool:
         source = read_source(file, EngineLimits().file_bytes)
     except Unreadable:
         return False
-    package = _PACKAGE.search(source)
+    package, function = _PACKAGE.search(source), _FUNCTION.search(source)
+    if function is None:
+        return False
     constraint = constraint_in(source[: package.start()] if package else b"")
+    cgo = _CGO.search(source, 0, function.start()) is not None
     platforms = [one for one in (facts.platform, *facts.further) if one is not None]
-    built = not all(not_built(file.name, constraint, one) for one in platforms)
-    return built and _FUNCTION.search(source) is not None
+    return not all(not_built(file.name, constraint, one, cgo=cgo) for one in platforms)
 
 
 def _platform(upload: UploadedProfile) -> Platform:

@@ -131,8 +131,7 @@ class Measuring:
             tags=tags_of(flags) or (),
             scope="module" if covers_others(flags) else "own",
         )
-        nested = nested_modules(project.name, tuple(other.name for other in projects))
-        run = await measured_by([upload], [profile], copy.root / project.name, project, nested)
+        run = await measured_by([upload], [profile], copy.root / project.name, project)
         run = attrs.evolve(run, flags=told(flags, workspace=project.in_workspace))
         return await self._scored(copy, project, projects, run, "upload")
 

@@ -172,6 +172,27 @@ async def test_a_tested_package_that_a_profile_leaves_out_has_no_coverage(built:
     assert (gate["result"], [check["passed"] for check in gate["checks"]]) == ("unknown", [None])
 
 
+async def test_code_that_no_build_has_is_not_missing_in_a_profile(built: Built) -> None:
+    """Neither code in a directory with an empty go.mod, nor code that uses cgo, if the tests did without it."""
+    tests = 'import "testing"\n\nfunc TestAll(t *testing.T) {}\n'
+    built.repo.write(
+        {
+            "apart/go.mod": "",
+            "apart/apart.go": "package apart\n\nfunc Apart() int { return 1 }\n",
+            "apart/apart_test.go": f"package apart\n\n{tests}",
+            "native/native.go": 'package native\n\nimport "C"\n\nfunc Native() int { return 1 }\n',
+            "native/native_test.go": f"package native\n\n{tests}",
+        }
+    )
+    commit = built.repo.commit("code that no build has")
+    _, task = await built.upload(built.profile, commit=commit, cgo=False)
+    assert (await built.ended(task))["status"] == "completed"
+    shown = await built.system.get(f"/api/tasks/{task['id']}/result")
+    assert [one["path"] for one in shown["uncovered"]] == ["example.com/up/bare"]
+    gate = await built.system.get(f"/api/repos/{built.id}/gate?to={task['id']}&new_risk=false&min_coverage=1")
+    assert gate["result"] == "passed"
+
+
 @pytest.mark.parametrize(
     ("profile", "reason"),
     [
