@@ -67,9 +67,13 @@ export function Import() {
   const [preview, setPreview] = useState<Preview | null>(null);
   const [result, setResult] = useState("");
   const [problem, setProblem] = useState("");
+  const [isSending, setSending] = useState(false); // another preview would have another key
   const guarded = (work: () => Promise<void>) => {
     setProblem("");
-    work().catch((error) => setProblem(textOf(error)));
+    setSending(true);
+    work()
+      .catch((error) => setProblem(textOf(error)))
+      .finally(() => setSending(false));
   };
   const look = () =>
     guarded(async () => {
@@ -92,7 +96,9 @@ export function Import() {
         throw error;
       }
     });
-  const isUnsettled = preview !== null && preview.open && preview.table === text; // a new preview would have another key
+  const isPresent = preview?.table === text;
+  const isUnsettled = preview !== null && preview.open && isPresent; // a new preview would have another key
+  const shown = isPresent || preview?.open ? preview : null; // rows of a former table say nothing of the present one
   return (
     <section class="panel create" aria-labelledby="import-title">
       <h2 id="import-title">Import</h2>
@@ -108,21 +114,21 @@ export function Import() {
         {problem}
       </p>
       <div class="line">
-        <button type="button" disabled={!text.trim() || isUnsettled} onClick={look}>
+        <button type="button" disabled={!text.trim() || isSending || isUnsettled} onClick={look}>
           Preview
         </button>
-        {preview && (preview.open || !result) && (
-          <button type="button" class="primary" disabled={preview.accepted === 0} onClick={() => book(preview)}>
-            {preview.open ? "Send again" : `${preview.kind.verb} ${preview.accepted} of ${preview.rows.length}`}
+        {shown && (shown.open || !result) && (
+          <button type="button" class="primary" disabled={isSending || shown.accepted === 0} onClick={() => book(shown)}>
+            {shown.open ? "Send again" : `${shown.kind.verb} ${shown.accepted} of ${shown.rows.length}`}
           </button>
         )}
       </div>
       <p class="good" role="status">
         {result}
       </p>
-      {preview && (
+      {shown && (
         <ul class="changes" aria-label="Rows">
-          {preview.rows.map((row) => (
+          {shown.rows.map((row) => (
             <li key={row.row}>
               <span>
                 {row.row}. {described(row)} {row.error && <span class="bad">{row.error}</span>}

@@ -1,0 +1,56 @@
+"""The import of a table on the kitchen's page: the shown rows are booked, and each row takes effect once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+from playwright.async_api import Route, expect
+
+from tests.support.pantry.system import MILK, PantrySystem
+from tests.support.web.browser import Visitor
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+
+
+async def test_a_table_that_is_being_booked_gets_no_second_key(kitchen: PantrySystem, cook: Visitor) -> None:
+    keys: list[str] = []
+    answered = asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        await answered.wait()
+        await route.continue_()
+
+    before = await kitchen.one.stock(MILK)
+    page = await cook.open("/?view=import")
+    await page.route(re.compile(r"/movements:batch$"), slow)
+    preview = page.get_by_role("button", name="Preview")
+    await page.get_by_label("Table").fill(f"product_ean13;type;quantity\n{MILK};in;2\n")
+    await preview.click()
+    async with page.expect_request(re.compile(r"/movements:batch$")):
+        await page.get_by_role("button", name="Book 1 of 1").click()
+    await expect(preview).to_be_disabled()
+    answered.set()
+    await expect(page.get_by_text("1 rows are done, 0 refused")).to_be_visible()
+    await expect(preview).to_be_enabled()
+    assert (len(keys), await kitchen.one.stock(MILK)) == (1, before + 2)
+
+
+async def test_only_the_table_that_is_shown_can_be_booked(kitchen: PantrySystem, cook: Visitor) -> None:
+    before = await kitchen.one.stock(MILK)
+    page = await cook.open("/?view=import")
+    table, rows = page.get_by_label("Table"), page.get_by_role("list", name="Rows").get_by_role("listitem")
+    book = page.get_by_role("button", name="Book 1 of 1")
+    await table.fill(f"product_ean13;type;quantity\n{MILK};in;9\n")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(book).to_be_visible()
+    await table.fill(f"product_ean13;type;quantity\n{MILK};in;1\n")
+    await expect(book).to_have_count(0)
+    await expect(rows).to_have_count(0)
+    await page.get_by_role("button", name="Preview").click()
+    await expect(rows).to_contain_text("Milk: in 1")
+    await book.click()
+    await expect(page.get_by_text("1 rows are done, 0 refused")).to_be_visible()
+    assert await kitchen.one.stock(MILK) == before + 1
