@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright.async_api import Route, expect
 
+from tests.pages.kitchen.cooking import code
 from tests.support.pantry.system import MILK, PantrySystem
 from tests.support.web.browser import Visitor
 
@@ -54,3 +55,21 @@ async def test_only_the_table_that_is_shown_can_be_booked(kitchen: PantrySystem,
     await book.click()
     await expect(page.get_by_text("1 rows are done, 0 refused")).to_be_visible()
     assert await kitchen.one.stock(MILK) == before + 1
+
+
+async def test_a_file_that_is_not_utf_8_is_refused(kitchen: PantrySystem, cook: Visitor) -> None:
+    """A spreadsheet saves it so. Its letters would be other ones in the names of products."""
+    page = await cook.open("/?view=import")
+    file, table = page.get_by_label("File"), page.get_by_label("Table")
+    head, row = "ean13;name;unit;min_stock\n", f"{code(90)};Rübenmüsli;jar;1\n"
+    await table.fill(head)
+    for encoding in ("cp1252", "utf-16"):
+        await file.set_input_files({"name": "jam.csv", "mimeType": "text/csv", "buffer": (head + row).encode(encoding)})
+        await expect(page.get_by_text("jam.csv is not UTF-8")).to_be_visible()
+        await expect(table).to_have_value("")
+    await file.set_input_files({"name": "jam.csv", "mimeType": "text/csv", "buffer": (head + row).encode("utf-8-sig")})
+    await expect(table).to_have_value(head + row)
+    await page.get_by_role("button", name="Preview").click()
+    await page.get_by_role("button", name="Create 1 of 1").click()
+    await expect(page.get_by_text("1 rows are done, 0 refused")).to_be_visible()
+    assert (await kitchen.one.get(f"/products/{code(90)}"))["name"] == "Rübenmüsli"

@@ -56,6 +56,16 @@ const kindOf = (table: string): Kind => {
   return names.includes("name") && names.includes("unit") ? PRODUCTS : MOVEMENTS;
 };
 
+/** The text of a file. Raises Error for other characters than the service takes: their letters would become other ones. */
+async function contentOf(file: File): Promise<string> {
+  const bytes = await file.arrayBuffer();
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error(`${file.name} is not UTF-8. Save it as "CSV UTF-8", or copy the table into the field.`);
+  }
+}
+
 async function send({ path }: Kind, table: string, options: { key?: string; dryRun?: boolean }): Promise<Imported> {
   const address = `${API}${path}${options.dryRun ? "?dry_run=true" : ""}`;
   const { body } = await ask<Imported>("POST", address, { body: table, media: "text/csv", patience: PATIENCE, ...(options.key ? { key: options.key } : {}) });
@@ -84,6 +94,11 @@ export function Import() {
       if (!results.length) throw new Error("There is no row below the names.");
       setPreview({ kind, table: text, rows: results, accepted, key: newKey(), open: false });
     });
+  const load = (file: File) =>
+    guarded(async () => {
+      setText("");
+      setText(await contentOf(file));
+    });
   const book = (shown: Preview) =>
     guarded(async () => {
       try {
@@ -107,7 +122,13 @@ export function Import() {
         <code>ean13</code>, <code>name</code>, <code>unit</code>, <code>min_stock</code>, <code>category</code> for products. Commas, semicolons or tabs separate the cells, and decimals may have a comma.
       </p>
       <label for="import-file">File</label>
-      <input id="import-file" type="file" accept=".csv,.txt,.tsv,text/csv" onChange={(event) => void event.currentTarget.files?.[0]?.text().then(setText)} />
+      <input
+        id="import-file"
+        type="file"
+        accept=".csv,.txt,.tsv,text/csv"
+        onClick={(event) => (event.currentTarget.value = "")} // a file that was saved again is chosen again
+        onChange={(event) => event.currentTarget.files?.[0] && load(event.currentTarget.files[0])}
+      />
       <label for="import-text">Table</label>
       <textarea id="import-text" rows={6} placeholder={EXAMPLE} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       <p class="bad" role="alert">
