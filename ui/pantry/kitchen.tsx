@@ -103,7 +103,9 @@ function Page() {
       </div>
       {Screen && !ean13 ? (
         <div class="screen">
-          <Screen />
+          <ErrorBoundary key={view}>
+            <Screen />
+          </ErrorBoundary>
         </div>
       ) : (
         <div class="both">

@@ -1,12 +1,13 @@
 // The bookings, and the stock as it was at any time.
 
+import { useEffect, useState } from "preact/hooks";
 import { read, readPages } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { useCell } from "../../kit/data/cell";
 import { useQuery } from "../../kit/page/router";
 import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { amount } from "../codes/codes";
-import { API } from "../data/live";
+import { API, stream } from "../data/live";
 import { products } from "../data/products";
 import type { Movement, Product } from "../data/types";
 import { noteOf } from "../product";
@@ -34,11 +35,22 @@ export function History() {
         <label for="history-at">As it was at</label>
         <input id="history-at" type="datetime-local" value={at} onInput={(event) => setAt(event.currentTarget.value, { replace: true })} />
       </div>
-      {at ? <Past at={at} of={of} /> : null}
-      <Movements at={at} of={of} />
+      {isTime(at) ? (
+        <>
+          {at && <Past at={at} of={of} />}
+          <Movements at={at} of={of} />
+        </>
+      ) : (
+        <p class="bad" role="alert">
+          This is not a time: a year has four digits.
+        </p>
+      )}
     </section>
   );
 }
+
+/** Whether a text is the content of the field: its year may have six digits, and the text may come from an address. */
+const isTime = (at: string): boolean => at === "" || !Number.isNaN(Date.parse(at));
 
 /** The time of the field is local. */
 const instant = (at: string): string => encodeURIComponent(new Date(at).toISOString());
@@ -73,9 +85,27 @@ function Past({ at, of }: { at: string; of: string }) {
   );
 }
 
+/** Read again after each booking, and if bookings may have been missed; one reading after the other. */
+function useAfterBookings(reload: () => void, loading: boolean): void {
+  const [isOutdated, setOutdated] = useState(false);
+  useEffect(() => {
+    const outdated = () => setOutdated(true);
+    const stops = [stream.onResync(outdated), stream.listen((events) => events.some(({ name }) => name === "stock") && outdated())];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }, []);
+  useEffect(() => {
+    if (!isOutdated || loading) return;
+    setOutdated(false);
+    reload();
+  }, [isOutdated, loading]);
+}
+
 function Movements({ at, of }: { at: string; of: string }) {
   const query = [`limit=${MOST}`, of && `ean13=${of}`, at && `to=${instant(at)}`].filter(Boolean).join("&");
-  const { value, error, reload } = useLoad((signal) => read<Movement[]>(`${API}/movements?${query}`, signal), [query]);
+  const { value, error, loading, reload } = useLoad((signal) => read<Movement[]>(`${API}/movements?${query}`, signal), [query]);
+  useAfterBookings(reload, loading);
   const { byCode } = useCell(products);
   if (error) return <ErrorPanel error={error} retry={reload} />;
   if (!value) return <Skeleton />;
