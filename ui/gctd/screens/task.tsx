@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useCell } from "../../kit/data/cell";
 import { Drawer } from "../../kit/page/drawer";
-import { Problem, read } from "../../kit/data/http";
+import { Problem, read, statusOf } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { Pill } from "../../kit/parts/pill";
 import { Link } from "../../kit/page/router";
@@ -202,34 +202,56 @@ function Timeline({ attempt }: { attempt: Attempt }) {
 }
 
 const MOST_TEXT = 400_000;
+/** Milliseconds until a log that was refused is asked for again. */
+const AGAIN = 2_000;
 
-/** The log of an attempt, line by line as it arrives. */
+/** The log of an attempt, line by line as it arrives. After a lost connection or a refusal it resumes behind the last line. */
 function Log({ task, attempt }: { task: string; attempt: number }) {
   const [text, setText] = useState("");
-  const [state, setState] = useState<"reads" | "follows" | "ended" | "none">("reads");
+  const [state, setState] = useState<"reads" | "follows" | "cut" | "ended" | "none">("reads");
   const box = useRef<HTMLPreElement>(null);
   const atEnd = useRef(true);
   useEffect(() => {
     let waiting = "";
     let frame = 0;
-    const source = new EventSource(`/api/tasks/${task}/attempts/${attempt}/log/sse`);
-    source.addEventListener("open", () => setState((before) => (before === "reads" ? "follows" : before)));
-    source.addEventListener("log", (event: MessageEvent<string>) => {
-      waiting += (JSON.parse(event.data) as { text: string }).text;
-      frame ||= requestAnimationFrame(() => {
-        frame = 0;
-        const more = waiting;
-        waiting = "";
-        setText((before) => (before + more).slice(-MOST_TEXT));
+    let timer = 0;
+    let last = "0";
+    let isOver = false;
+    let source: EventSource;
+    const url = () => `/api/tasks/${task}/attempts/${attempt}/log/sse?last_event_id=${last}`;
+    const open = () => {
+      source = new EventSource(url());
+      source.addEventListener("open", () => setState("follows"));
+      source.addEventListener("log", (event: MessageEvent<string>) => {
+        last = event.lastEventId;
+        waiting += (JSON.parse(event.data) as { text: string }).text;
+        frame ||= requestAnimationFrame(() => {
+          frame = 0;
+          const more = waiting;
+          waiting = "";
+          setText((before) => (before + more).slice(-MOST_TEXT));
+        });
       });
-    });
-    source.addEventListener("end", () => {
-      source.close();
-      setState("ended");
-    });
-    source.addEventListener("error", () => source.readyState === EventSource.CLOSED && setState("none"));
+      source.addEventListener("end", () => {
+        source.close();
+        setState("ended");
+      });
+      source.addEventListener("error", () => {
+        setState("cut");
+        if (source.readyState === EventSource.CLOSED) void refused();
+      });
+    };
+    const refused = async () => {
+      const status = await statusOf(url());
+      if (isOver) return;
+      if (status === 404) setState("none");
+      else timer = window.setTimeout(open, AGAIN);
+    };
+    open();
     return () => {
+      isOver = true;
       source.close();
+      clearTimeout(timer);
       cancelAnimationFrame(frame);
     };
   }, [task, attempt]);
@@ -245,6 +267,7 @@ function Log({ task, attempt }: { task: string; attempt: number }) {
       <h3 id="log-title">
         Log {state === "follows" && <span class="muted">live</span>} {text && <Copy text={text} what="log" />}
       </h3>
+      {state === "cut" && <p class="bad">{text ? "The rest of the log" : "The log"} cannot be read now. It is tried again.</p>}
       {state === "none" && !text ? (
         <p class="muted">No log is kept of this attempt.</p>
       ) : (

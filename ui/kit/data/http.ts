@@ -125,6 +125,22 @@ export async function signIn(session: string, token: string): Promise<void> {
   signedOut.set(false);
 }
 
+/** The status of an answer whose body is not read, 0 without an answer: an EventSource does not give the status of a refusal. */
+export async function statusOf(url: string, patience = PATIENCE): Promise<number> {
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), patience);
+  try {
+    const { status } = await fetch(url, { cache: "no-store", signal: stop.signal });
+    if (status === 401) signedOut.set(true);
+    return status;
+  } catch {
+    return 0;
+  } finally {
+    clearTimeout(timer);
+    stop.abort();
+  }
+}
+
 /** The text of an error for the user. */
 export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -5,7 +5,7 @@
 // notified to reload its lists.
 
 import { Cell } from "./cell";
-import { ask, Problem, signedOut } from "./http";
+import { ask, Problem, signedOut, statusOf } from "./http";
 import { compare } from "./positions";
 
 export interface Live {
@@ -187,16 +187,7 @@ export class Stream {
 
   /** An EventSource does not give the reason of a refusal. A plain request does, and without a token another try is useless. */
   async #refused(): Promise<void> {
-    const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort(), PATIENCE);
-    try {
-      const { status } = await fetch(this.settings.url, { cache: "no-store", signal: stop.signal });
-      if (status === 401) signedOut.set(true);
-    } catch {
-      // it is asked again
-    }
-    clearTimeout(timer);
-    stop.abort();
+    await statusOf(this.settings.url, PATIENCE);
     if (!signedOut.value) this.#reopening = window.setTimeout(() => this.#open(), REOPEN);
   }
 
