@@ -35,6 +35,27 @@ async def test_the_overview_claims_nothing_about_tasks_that_cannot_be_read(user:
     user.complaints.clear()  # the browser reports the refusals
 
 
+async def test_what_is_seen_by_the_service_is_not_put_back(dashboard: Dashboard, user: Visitor) -> None:
+    """Of two tasks, one cannot be marked as seen: only this one returns into the list."""
+    kept, seen = await dashboard.queued(), await dashboard.queued("p2")
+    other = await user.open("/tasks")
+
+    async def late(route: Route) -> None:
+        """Refuse when another page has seen the change of the other task."""
+        await expect(other.locator(f'tr[data-key="{seen}"]')).to_have_count(0)
+        await route.fulfill(status=503, json={"message": "the log is away"})
+
+    page = await user.open("/tasks")
+    await page.route(re.compile(f"/api/tasks/{kept}/seen"), late)
+    for task in (kept, seen):
+        await page.get_by_label(f"Select {task}").check()
+    await page.get_by_role("region", name="Selected tasks").get_by_role("button", name="Seen").click()
+    await expect(page.get_by_text("1 of 2 not done: the log is away")).to_be_visible()
+    await expect(page.locator(f'tr[data-key="{kept}"]')).to_be_visible()
+    await expect(page.locator(f'tr[data-key="{seen}"]')).to_have_count(0)
+    user.complaints.clear()  # the browser reports the refusal
+
+
 async def test_other_pages_claim_nothing_about_repositories_that_cannot_be_read(measured: Measured, reader: Visitor) -> None:
     """The page of a repository with older values, the list of analyses, and the palette."""
     away = False

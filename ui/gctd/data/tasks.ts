@@ -29,8 +29,8 @@ export interface TaskList {
 
 const byId = new Map<string, Known>();
 const removed = new Map<string, number>();
-/** Tasks that leave the list by the user's wish, before the service has confirmed it. */
-const leaving = new Set<string>();
+/** Tasks that leave the list by the user's wish, before the service has confirmed it: whether it has them as seen. */
+const leaving = new Map<string, boolean>();
 let order: string[] = [];
 
 const noCounts = (): Record<Status, number> => ({ pending: 0, queued: 0, running: 0, completed: 0, failed: 0, expired: 0 });
@@ -61,9 +61,11 @@ export const refresh = rereading<Task>({
 });
 
 function put(given: Task, sequence: number, changed: number): void {
-  const task = leaving.has(given.id) ? { ...given, seen: true } : given;
+  const isLeaving = leaving.has(given.id);
+  const task = isLeaving ? { ...given, seen: true } : given;
   const known = byId.get(task.id);
   if ((known && known.sequence >= sequence && changed === 0) || (removed.get(task.id) ?? -1) >= sequence) return;
+  if (isLeaving) leaving.set(task.id, given.seen);
   if (task.deleted || task.hidden) {
     byId.delete(task.id);
     removed.set(task.id, sequence);
@@ -104,23 +106,26 @@ function publish(change: Partial<TaskList>): void {
   tasks.set({ ...tasks.value, ...change, order, counts });
 }
 
-/** Take tasks out of the list before the service has done so: `putBack` undoes it, `settle` leaves it to the service. */
+/**
+ * Take tasks out of the list before the service has done so: `putBack` shows them as the service has them, `settle` leaves it to
+ * the service.
+ */
 export function takeOut(ids: readonly string[]): { putBack: () => void; settle: () => void } {
-  const mark = (seen: boolean) => {
+  const mark = (isSeen: (id: string, known: Task) => boolean) => {
     for (const id of ids) {
       const known = byId.get(id);
-      if (known) byId.set(id, { ...known, task: { ...known.task, seen } });
+      if (known) byId.set(id, { ...known, task: { ...known.task, seen: isSeen(id, known.task) } });
     }
     publish({});
   };
   const settle = () => ids.forEach((id) => leaving.delete(id));
-  for (const id of ids) leaving.add(id);
-  mark(true);
+  for (const id of ids) if (!leaving.has(id)) leaving.set(id, byId.get(id)?.task.seen ?? false);
+  mark(() => true);
   return {
     settle,
     putBack: () => {
+      mark((id, { seen }) => leaving.get(id) ?? seen);
       settle();
-      mark(false);
     },
   };
 }
