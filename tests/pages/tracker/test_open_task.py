@@ -47,3 +47,22 @@ async def text_of(dashboard: Dashboard) -> str:
     """The log of the first attempt at the completed task."""
     async with dashboard.system.http.get(f"{dashboard.system.url}/api/tasks/{dashboard.done}/attempts/1/log") as answer:
         return await answer.text()
+
+
+async def test_an_open_task_that_leaves_the_list_is_followed(dashboard: Dashboard, user: Visitor) -> None:
+    """A hidden task is not in the list; it runs or ends all the same. A removed task is gone."""
+    task = await dashboard.queued("p2")
+    page = await user.open(f"/tasks/{task}")
+    drawer = page.get_by_role("dialog")
+    state = drawer.get_by_role("region", name="Task", exact=True)
+    await expect(state).to_contain_text("queued")
+    await expect(page.locator(f'tr[data-key="{task}"]')).to_be_visible()
+    created = (await dashboard.system.get(f"/api/tasks/{task}"))["created_at"]
+    await dashboard.system.post(f"/api/tasks/hide-all?until={created}")
+    await expect(page.locator(f'tr[data-key="{task}"]')).to_have_count(0)
+    await dashboard.system.post(f"/api/tasks/{task}/cancel")
+    await expect(state).to_contain_text("failed")
+    await dashboard.system.status(f"/api/tasks/{task}", "DELETE")
+    await expect(drawer.get_by_role("alert")).to_contain_text(f"there is no {task}")
+    await expect(state).to_have_count(0)
+    user.complaints.clear()  # the browser reports the refusal

@@ -1,5 +1,6 @@
 // All tasks that the service knows, newest first: read once, kept up by the events.
 
+import { useEffect, useState } from "preact/hooks";
 import { Cell } from "../../kit/data/cell";
 import type { Live } from "../../kit/data/live";
 import { sequenceOf } from "../../kit/data/positions";
@@ -128,4 +129,18 @@ export function takeOut(ids: readonly string[]): { putBack: () => void; settle: 
       settle();
     },
   };
+}
+
+/** How many events of a task came, in the list or not, since the component is there; a count also where events may have been missed. */
+export function useEventsOf(id: string): number {
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    const more = () => setCount((before) => before + 1);
+    const isOurs = ({ name, data }: Live) => (name === "task" || name === "stage") && (data as { id: string }).id === id;
+    const stops = [stream.onResync(more), stream.listen((events) => events.some(isOurs) && more())];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }, [id]);
+  return count;
 }

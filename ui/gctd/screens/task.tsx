@@ -15,7 +15,7 @@ import { plural, projectName, score, shortCommit, stageOf } from "../data/names"
 import { functionAt, repoAt, resultOf, taskAt } from "../data/places";
 import { useRepos } from "../data/repos";
 import { coveredText, figuresOf, riskyOf, scoreText } from "../data/risky";
-import { tasks } from "../data/tasks";
+import { tasks, useEventsOf } from "../data/tasks";
 import type { Analysis, Attempt, Task } from "../data/types";
 
 const WORST = 10;
@@ -23,7 +23,9 @@ const WORST = 10;
 export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
   const known = useCell(tasks).byId.get(id);
   const loaded = useLoad((signal) => read<Task>(`/api/tasks/${encodeURIComponent(id)}`, signal), [id]);
-  const task = known?.task ?? loaded.value;
+  const version = useEventsOf(id);
+  useAgain(loaded.reload, version); // the list does not have a task that is hidden or removed
+  const task = known?.task ?? (loaded.error ? undefined : loaded.value);
   if (!task) {
     return (
       <Drawer title={id} close={close}>
@@ -35,10 +37,19 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
     <Drawer title={projectName(task.repo_url, task.project)} close={close}>
       <Titled task={task} />
       <Facts task={task} />
-      <Attempts task={task} version={known?.sequence ?? 0} />
+      <Attempts task={task} version={version} />
       {task.status === "completed" && <Result task={task} />}
     </Drawer>
   );
+}
+
+/** Read again whenever the version changes. */
+function useAgain(reload: () => void, version: number): void {
+  const last = useRef(version);
+  useEffect(() => {
+    if (last.current !== version) reload();
+    last.current = version;
+  }, [version]);
 }
 
 function Titled({ task }: { task: Task }) {
@@ -138,11 +149,7 @@ function Facts({ task }: { task: Task }) {
 function Attempts({ task, version }: { task: Task; version: number }) {
   const { value, error, reload } = useLoad((signal) => read<Attempt[]>(`/api/tasks/${task.id}/attempts`, signal), [task.id]);
   const [chosen, setChosen] = useState<number | null>(null);
-  const isFirst = useRef(true);
-  useEffect(() => {
-    if (!isFirst.current) reload();
-    isFirst.current = false;
-  }, [version]);
+  useAgain(reload, version);
   if (error && !value) return <ErrorPanel error={error} retry={reload} />;
   if (!value) return <Skeleton />;
   if (value.length === 0) return <p class="muted">{canCancel(task) ? "No attempt yet: it waits for a worker." : "No worker began it."}</p>;
