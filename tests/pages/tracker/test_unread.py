@@ -35,6 +35,22 @@ async def test_the_overview_claims_nothing_about_tasks_that_cannot_be_read(user:
     user.complaints.clear()  # the browser reports the refusals
 
 
+async def test_a_failed_task_that_was_marked_as_seen_makes_no_project_well(dashboard: Dashboard, user: Visitor) -> None:
+    """The overview leaves it out, and counts it in place of a claim that all is well."""
+
+    async def ready(route: Route) -> None:
+        answer = await route.fetch()
+        await route.fulfill(response=answer, json=[repo for repo in await answer.json() if repo["Status"] == "ready"])
+
+    await user.context.route(re.compile("/api/repos/registered"), ready)
+    page = await user.open("/")
+    attention = page.get_by_role("region", name="Needs attention")
+    await expect(attention.get_by_role("link")).to_have_text("example.com/owner/shop \u00b7 p1")
+    await dashboard.system.post(f"/api/tasks/{dashboard.failed}/seen")
+    await expect(attention.get_by_role("link")).to_have_count(0)
+    await expect(attention).to_have_text("Needs attentionNothing else. Failed and marked as seen: the latest task of 1 project.")
+
+
 async def test_what_is_seen_by_the_service_is_not_put_back(dashboard: Dashboard, user: Visitor) -> None:
     """Of two tasks, one cannot be marked as seen: only this one returns into the list."""
     kept, seen = await dashboard.queued(), await dashboard.queued("p2")

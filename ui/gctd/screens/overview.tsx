@@ -213,8 +213,10 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
     const other = latest.get(project);
     if (!other || task.created_at > other.created_at) latest.set(project, task);
   }
-  for (const task of latest.values()) {
-    if (isFailed(task) && !task.seen) {
+  const failed = [...latest.values()].filter(isFailed);
+  const seen = failed.filter((task) => task.seen).length;
+  for (const task of failed) {
+    if (!task.seen) {
       found.push({ key: task.id, to: taskAt(task.id), state: task.status, word: task.status, name: projectName(task.repo_url, task.project), why: task.reason, at: task.updated_at });
     }
   }
@@ -236,7 +238,8 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
     }
   }
   if (found.length === 0 && analyses.length === 0) return <p class="muted">No project is analysed yet.</p>;
-  if (found.length === 0) return <p class="good">All is well: the latest analysis of each project completed.</p>;
+  if (found.length === 0 && seen > 0) return <p class="muted">Nothing else. Failed and marked as seen: the latest task of {plural(seen, "project")}.</p>;
+  if (found.length === 0) return <p class="good">Nothing in the lists needs attention.</p>;
   return (
     <ul class="matters">
       {found.slice(0, MOST).map((matter) => (
