@@ -145,6 +145,11 @@ class Report:
     states: Mapping[str, int] | None = None
     excluded: tuple[Excluded, ...] = ()
 
+    @property
+    def is_shortened(self) -> bool:
+        """Whether it lacks functions (--min, --top)."""
+        return len(self.entries) < self.summary.total_funcs
+
 
 class RawEntry(msgspec.Struct, frozen=True):
     """A function in go-crap's JSON report, keys in its order; without a baseline `delta` is the score (go-crap 0.5.1)."""

@@ -12,6 +12,7 @@ from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, Status
 from gctd.engines.changes.gate import Check, CheckName, GateVerdict
 from gctd.engines.report import FunctionEntry
+from gctd.readmodel.breaks import Break
 from gctd.readmodel.views import AnalysisView
 
 MEDIA_TYPE = "text/markdown"
@@ -28,17 +29,16 @@ Link = Callable[[FunctionEntry], str | None]
 class Comment:
     """Content of a comment: an analysis with its functions, the worst first, and the analysis before it, if one exists.
 
-    `breaks` are the differences in the way of measuring, with their old and new values. `partial`: a report was shortened, so a
-    new or gone function may only be hidden. `link` returns the address of a function's source, if it is known. `page` is the
-    address of the dashboard's page, empty if unknown. `limits`, `verdict` and `result` are set after a judgement. `reason` is set
-    if the result is unknown.
+    `breaks` are the differences in the way of measuring. `partial`: a report was shortened, so a new or gone function may only be
+    hidden. `link` returns the address of a function's source, if it is known. `page` is the address of the dashboard's page,
+    empty if unknown. `limits`, `verdict` and `result` are set after a judgement. `reason` is set if the result is unknown.
     """
 
     after: AnalysisView
     entries: Sequence[FunctionEntry]
     before: AnalysisView | None = None
     changes: Comparison | None = None
-    breaks: Sequence[tuple[str, str, str]] = ()
+    breaks: Sequence[Break] = ()
     partial: bool = False
     link: Link = lambda _: None
     page: str = ""
@@ -123,7 +123,7 @@ class Comment:
         if self.before is None:
             yield "There is no analysis of another commit to compare with."
         if self.breaks:
-            listed = ", ".join(f"{what} {code(old or 'none')} → {code(new or 'none')}" for what, old, new in self.breaks)
+            listed = ", ".join(f"{one.what} {code(one.before or 'none')} → {code(one.after or 'none')}" for one in self.breaks)
             yield f"> Measured differently: {listed}. A difference of the values need not come from the code."
 
         if self.partial and self.changes is not None:

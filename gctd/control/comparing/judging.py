@@ -15,7 +15,7 @@ from eventlog.commands import Commands
 from eventlog.support.ticks import tick
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.comparing.baselines import Baseline, Baselines, different
-from gctd.control.comparing.pairs import AnalysisPair, compared, is_shortened
+from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import NotFound, Overtaken
 from gctd.domain.options import threshold_of
@@ -254,7 +254,7 @@ def facts_of(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | Non
     """Collect the facts of two analyses that the gate judges. `coverage` may be None if no rule needs it."""
     after = pair.after
     summary = after.known or after.summary
-    entries, shortened = pair.report.entries, is_shortened(pair.report)
+    entries, shortened = pair.report.entries, pair.report.is_shortened
     own = rules.threshold == threshold_of(after.flags)
     # No hidden function has a higher value than one that is shown.
     below = any(entry.state.known and entry.crap <= rules.threshold for entry in entries)

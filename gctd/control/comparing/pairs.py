@@ -13,6 +13,7 @@ from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.engines.changes.comparison import Comparison, compare
 from gctd.engines.report import Report
+from gctd.readmodel.breaks import Break, breaks
 from gctd.readmodel.views import AnalysisView
 
 T = TypeVar("T")
@@ -30,30 +31,9 @@ class AnalysisPair:
     """A report was shortened (--min, --top): new or gone functions may merely be hidden."""
 
     @property
-    def breaks(self) -> Sequence[tuple[str, str, str]]:
-        """The differences in the way of measuring, as `breaks_between` returns them; none without an analysis before."""
-        return () if self.before is None else breaks_between(self.before, self.after)
-
-
-def breaks_between(before: AnalysisView, after: AnalysisView) -> Sequence[tuple[str, str, str]]:
-    """Return the differences in the way of measuring between two analyses, with their old and new values.
-
-    An unknown sandbox counts as equal.
-    """
-    sides = [
-        {
-            "go_version": one.go_version,
-            "engine": one.engine,
-            "engine_version": one.engine_version,
-            "flags": " ".join(one.flags),
-            "sandbox": one.sandbox,
-        }
-        for one in (before, after)
-    ]
-    old, new = sides
-    if not (before.sandbox and after.sandbox):
-        new["sandbox"] = old["sandbox"]
-    return [(what, old[what], new[what]) for what in old if old[what] != new[what]]
+    def breaks(self) -> Sequence[Break]:
+        """The differences in the way of measuring; none without an analysis before."""
+        return () if self.before is None else breaks(self.before, self.after)
 
 
 async def compared(
@@ -76,13 +56,8 @@ async def compared(
 def _pair(after: AnalysisView, older: AnalysisView | None, stored: list[bytes], threshold: float | None) -> AnalysisPair:
     report = report_format.keyed(report_format.decode(stored[0]))
     if older is None:
-        return AnalysisPair(after, report, partial=is_shortened(report))
+        return AnalysisPair(after, report, partial=report.is_shortened)
     old = report_format.keyed(report_format.decode(stored[1]))
     limit = threshold_of(after.flags) if threshold is None else threshold
     changes = compare(old.entries, report.entries, threshold=limit)
-    return AnalysisPair(after, report, older, changes, is_shortened(old) or is_shortened(report))
-
-
-def is_shortened(report: Report) -> bool:
-    """Return whether a report lacks functions (--min, --top)."""
-    return len(report.entries) < report.summary.total_funcs
+    return AnalysisPair(after, report, older, changes, old.is_shortened or report.is_shortened)

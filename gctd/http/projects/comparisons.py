@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from gctd.control.comparing.pairs import AnalysisPair, breaks_between
+from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
 from gctd.engines.changes.comparison import Change, ChangedProperty, Status, kept_as
 from gctd.engines.changes.matching import Match
 from gctd.engines.state import State
 from gctd.http.bodies import body_of
+from gctd.readmodel.breaks import breaks
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message
 
@@ -25,10 +26,10 @@ class BreakBody:
     before: str = member()
     after: str = member()
 
-
-def breaks(before: AnalysisView, after: AnalysisView) -> tuple[BreakBody, ...]:
-    """Return the differences in the way of measuring between two analyses."""
-    return tuple(BreakBody(what=what, before=old, after=new) for what, old, new in breaks_between(before, after))
+    @classmethod
+    def between(cls, before: AnalysisView, after: AnalysisView) -> tuple[Self, ...]:
+        """Return the differences in the way of measuring between two analyses."""
+        return tuple(body_of(cls, one) for one in breaks(before, after))
 
 
 @message
@@ -71,7 +72,7 @@ class HistoryBody(AnalysisPoint):
     @classmethod
     def after(cls, analysis: AnalysisView, before: AnalysisView | None) -> HistoryBody:
         """Return the analysis of a row, compared with the analysis before it, if one exists."""
-        return cls.of(analysis, breaks=breaks(before, analysis) if before else ())
+        return cls.of(analysis, breaks=BreakBody.between(before, analysis) if before else ())
 
 
 @message
@@ -197,7 +198,7 @@ class DiffBody:
             project=after.project,
             before=AnalysisPoint.of(before),
             after=AnalysisPoint.of(after),
-            breaks=breaks(before, after),
+            breaks=BreakBody.between(before, after),
             threshold=threshold_of(after.flags),
             partial=pair.partial,
             counts=CountsBody(**changes.counts()),

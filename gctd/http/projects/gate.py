@@ -15,7 +15,7 @@ from gctd.engines.changes.gate import CheckName, Worse
 from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.bodies import body_of
-from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody, breaks
+from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody
 from gctd.http.projects.points import BASE, POINT, one_moment, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
@@ -232,7 +232,7 @@ def _body(judged: AnalysisJudgement, limit: int) -> GateBody:
         ),
         before=AnalysisPoint.of(older) if older else None,
         after=AnalysisPoint.of(after),
-        breaks=breaks(older, after) if older else (),
+        breaks=BreakBody.between(older, after) if older else (),
         threshold=judged.rules.threshold,
         partial=judged.partial,
         checks=tuple(

@@ -10,6 +10,7 @@ import attrs
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.engines.changes.comparison import Change, compare
+from gctd.readmodel.breaks import Break, breaks
 from gctd.readmodel.reports import Reports
 from gctd.readmodel.views import AnalysisView
 from graphql_fn.core.errors import PublicError
@@ -17,12 +18,21 @@ from graphql_fn.core.errors import PublicError
 
 @attrs.frozen
 class Differences:
-    """The changed functions, the largest change first, and the number of functions without a change."""
+    """The changed functions, the largest change first, and the number of functions without a change.
+
+    `partial`: a report was shortened (--min, --top), so new or gone functions may merely be hidden.
+    """
 
     older: AnalysisView
     newer: AnalysisView
     changes: Sequence[Change]
     unchanged: int
+    partial: bool
+
+    @property
+    def breaks(self) -> Sequence[Break]:
+        """The differences in the way of measuring."""
+        return breaks(self.older, self.newer)
 
 
 async def diff(reports: Reports, older: AnalysisView, newer: AnalysisView, threshold: float | None) -> Differences:
@@ -33,8 +43,8 @@ async def diff(reports: Reports, older: AnalysisView, newer: AnalysisView, thres
     limit = threshold_of(newer.flags) if threshold is None else threshold
 
     def compared() -> Differences:
-        before, after = (report_format.decode(one).entries for one in stored)
-        found = compare(before, after, threshold=limit)
-        return Differences(older, newer, found.changes, found.unchanged)
+        before, after = map(report_format.decode, stored)
+        found = compare(before.entries, after.entries, threshold=limit)
+        return Differences(older, newer, found.changes, found.unchanged, before.is_shortened or after.is_shortened)
 
     return await asyncio.to_thread(compared)  # two reports of 50,000 functions take some tenths of a second

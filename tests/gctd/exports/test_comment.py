@@ -15,6 +15,7 @@ from gctd.engines.changes.comparison import compare
 from gctd.engines.changes.gate import GateFacts, judge
 from gctd.exports.dashboard import Dashboard
 from gctd.exports.markdown import Comment, code, plain
+from gctd.readmodel.breaks import Break
 from gctd.scan.hosts.links import Links, link
 from tests.support.tracker.analyses import BEFORE, COMMIT, REPORT, VIEW, analysis
 
@@ -28,7 +29,7 @@ def comment(**more: Any) -> Comment:
             entries=REPORT.entries,
             before=analysis(BEFORE),
             changes=changes,
-            breaks=[("go_version", "go1.26.6", "go1.27.0")],
+            breaks=[Break("go_version", "go1.26.6", "go1.27.0")],
             link=lambda one: link(source, one.file, one.line),
         ),
         **more,

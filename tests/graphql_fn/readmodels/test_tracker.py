@@ -52,10 +52,10 @@ class Running:
         return next(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
 
 
-async def analyze(system: TrackerSystem, directory: Path, ref: str, analysis: MadeUp) -> list[str]:
+async def analyze(system: TrackerSystem, directory: Path, ref: str, analysis: MadeUp, url: str = URL) -> list[str]:
     """Have all projects analysed; gives the tasks in the order of the projects."""
     analysis.write(directory, ref)
-    tasks = await system.post("/api/repos/analyze", {"repo_url": URL, "ref": ref})
+    tasks = await system.post("/api/repos/analyze", {"repo_url": url, "ref": ref})
     for task in tasks:
         await system.until_task(task["id"], "completed")
     return [task["id"] for task in sorted(tasks, key=lambda task: str(task["project"]))]
@@ -308,6 +308,26 @@ async def test_two_analyses_are_compared_as_by_the_api(running: Running) -> None
         "POST", "/function/tracker", json={"query": query, "variables": {"from": first, "to": other, "first": 1}}
     )
     assert answer.body["errors"][0]["message"] == "the two analyses are of different projects"
+
+
+async def test_a_difference_names_shortened_reports_and_other_ways_of_measuring_as_the_api_does(running: Running) -> None:
+    query = """query($from: ID!, $to: ID!) { diff(from: $from, to: $to) { partial breaks { what before after } } }"""
+    system, url = running.system, "https://github.com/owner/shortened"
+    await system.register(url)
+    rounds = [("short-1", attrs.evolve(FIRST, flags=("-v",), more=3)), ("short-2", attrs.evolve(SECOND, engine_version="2"))]
+    [shortened, *_], [whole, *_] = [await analyze(system, running.analyses, ref, one, url) for ref, one in rounds]
+    [[first, *_], [second, *_]] = running.tasks
+    for before, after, partial in ((first, second, False), (shortened, whole, True), (whole, shortened, True)):
+
+        async def is_known(task: str = after) -> Any:
+            return (await running.ask("query($t: ID!) { analysis(task: $t) { historyId } }", t=task))["analysis"]
+
+        history = (await wait_until(is_known, 30))["historyId"]
+        expected = await system.get(f"/api/repos/{history}/diff?from={before}&to={after}")
+        found = (await running.ask(query, **{"from": before, "to": after}))["diff"]
+        assert found == {"partial": partial, "breaks": expected["break"]}
+        assert expected["partial"] is partial
+        assert "flags" in {one["what"] for one in found["breaks"]}
 
 
 async def test_the_log_the_projections_and_settings_can_be_read(running: Running) -> None:

@@ -14,13 +14,14 @@ from gctd.cli.builds.checking.measure import MeasuredProject
 from gctd.cli.builds.checking.working_copy import NotAWorkingCopy
 from gctd.control.comparing.baselines import different
 from gctd.control.comparing.judging import facts_of
-from gctd.control.comparing.pairs import AnalysisPair, breaks_between
+from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, compare
 from gctd.engines.changes.gate import GateVerdict, judge
 from gctd.exports.coverage import StatementCoverage
 from gctd.exports.markdown import Comment, says
 from gctd.exports.sarif import sarif
+from gctd.readmodel.breaks import breaks
 
 SCHEMA = "gctd.check/1"
 
@@ -45,7 +46,7 @@ class ProjectJudgement:
             entries=self.after.report.entries,
             before=None if self.before is None else self.before.analysis,
             changes=self.changes,
-            breaks=() if self.before is None else breaks_between(self.before.analysis, self.after.analysis),
+            breaks=() if self.before is None else breaks(self.before.analysis, self.after.analysis),
             limits=self.rules,
             verdict=self.verdict,
             result=self.result,
