@@ -176,23 +176,36 @@ class Pantry:
 
     # Barcodes
 
-    async def assign_barcode(self, code: str, ean13: str, factor: int, context: Context | None = None) -> BarcodeOutcome:
-        """Let a code name a product. Raises BadInput, Taken, and NotFound if there is no such product."""
+    async def assign_barcode(self, text: str, ean13: str, factor: int, context: Context | None = None) -> BarcodeOutcome:
+        """Let a code of any length name a product. Raises BadInput, Taken, and NotFound if there is no such product."""
         if not await self._is_product(ean13):
             raise NotFound(f"there is no product {ean13}")
-        if code != ean13 and await self._is_product(code):
+        code, holder = await self._code_of(text)
+        if holder == code != ean13:
             raise Taken(f"the code {code} is the key of a product")
         return await self._on_barcode(AssignBarcode(code=code, ean13=ean13, factor=factor, at=self._now()), context)
 
     async def remove_barcode(self, text: str, context: Context | None = None) -> BarcodeOutcome:
         """Free a code of any length. Raises NotFound, and Taken for the key of a product."""
-        for code in gtin.codes_of(text):
+        code, holder = await self._code_of(text)
+        if holder is None:
+            raise NotFound(f"no product has the code {text}")
+        if holder == code:
+            raise Taken(f"{code} is the key of a product: it cannot be removed")
+        return await self._on_barcode(RemoveBarcode(code=code, at=self._now()), context)
+
+    async def _code_of(self, text: str) -> tuple[str, str | None]:
+        """Return the code that sound digits stand for, and the product that it names.
+
+        It is the code that names a product, as for `PantryQueries.barcode`. If none does, it is the most probable one.
+        """
+        codes = gtin.codes_of(text)
+        for code in codes:
             claim = await self._log.last(BARCODE.aggregate(code), consistent=True)
-            if claim is not None and claim.state.ean13 is not None:
-                return await self._on_barcode(RemoveBarcode(code=code, at=self._now()), context)
-            if await self._is_product(code):
-                raise Taken(f"{code} is the key of a product: it cannot be removed")
-        raise NotFound(f"no product has the code {text}")
+            holder = None if claim is None else claim.state.ean13
+            if holder is not None or await self._is_product(code):
+                return code, holder or code
+        return codes[0], None
 
     async def _is_product(self, ean13: str) -> bool:
         """Whether a code is the key of a product: a product is never removed."""

@@ -8,7 +8,6 @@ from http import HTTPStatus
 from httpkit.messages.fields import member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.routes import Answer, Call, Route
-from pantry.domain import gtin
 from pantry.domain.errors import NotFound
 from pantry.domain.quantity import ONE
 from pantry.http.bodies import BarcodeBody
@@ -64,10 +63,9 @@ async def get_barcode(request: OneBarcode, call: Call[Services]) -> BarcodeBody:
 
 async def assign_barcode(request: GivenBarcode, call: Call[Services]) -> Answer[BarcodeBody]:
     """Let a code name a product, or change its pack factor. A code names one product at a time."""
-    code = gtin.codes_of(request.code)[0]
-    outcome = await call.services.pantry.assign_barcode(code, request.product_ean13, request.factor, context(call))
+    outcome = await call.services.pantry.assign_barcode(request.code, request.product_ean13, request.factor, context(call))
     sequence = await call.services.side.wait_visible(outcome.sequence)
-    body = BarcodeBody.of(BarcodeView(code=code, product_ean13=request.product_ean13, factor=request.factor))
+    body = BarcodeBody.of(BarcodeView(code=outcome.state.code, product_ean13=request.product_ean13, factor=request.factor))
     return Answer(body, sequence=sequence)
 
 

@@ -150,6 +150,28 @@ async def test_an_ambiguous_short_code_is_the_product_that_is_known(server: Serv
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_an_ambiguous_short_code_is_not_taken_from_the_product_that_it_names(
+    server: Server, new_code: Callable[[], str]
+) -> None:
+    """The other code that the digits can stand for is free. It would come first if it named a product."""
+    key, code, free = [f"{n:08}" for n in range(1_100_000, 1_101_000) if len(gtin.codes_of(f"{n:08}")) == 2][:3]
+    holder, other = new_code(), new_code()
+    for product in (key.zfill(13), holder, other):
+        await server.create(product)
+    made = await server.ask("PUT", f"{API}/codes/{code.zfill(13)}", {"product_ean13": holder, "factor": 6})
+    assert made.status == 200
+    for taken, named in ((key, key.zfill(13)), (code, holder)):
+        refused = await server.ask("PUT", f"{API}/codes/{taken}", {"product_ean13": other})
+        assert (refused.status, taken.zfill(13) in refused.body["error"]) == (409, True), refused
+        assert (await server.get(f"/codes/{taken}"))["product_ean13"] == named
+    changed = await server.ask("PUT", f"{API}/codes/{code}", {"product_ean13": holder, "factor": 12})
+    assert (changed.status, changed.body) == (200, {**made.body, "factor": 12})
+    assert [(await server.ask("DELETE", f"{API}/codes/{digits}")).status for digits in (key, code, code)] == [409, 204, 404]
+    upc, _ = gtin.codes_of(free)
+    assert (await server.ask("PUT", f"{API}/codes/{free}", {"product_ean13": other})).body["code"] == upc
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_thing_without_a_barcode_gets_an_own_code_once(server: Server) -> None:
     key = {"Idempotency-Key": f"own-{next(_NUMBERS)}"}
     answers = [await server.post("/products", {"name": "Jam", "unit": "jar"}, **key) for _ in range(2)]
