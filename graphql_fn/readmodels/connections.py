@@ -82,24 +82,36 @@ def connection(found: FoundPart[T] | None, part: ListPart, order: ListOrder, cou
     return PageConnection(items, has_next, has_previous, lambda index: order.cursor(items[index]), count)
 
 
-def of_list(items: Sequence[T], **arguments: Any) -> PageConnection[T]:
-    """The page of a whole list that never changes: a cursor is the place of an item, from 0. Raises PublicError."""
-    return _within(items, PLACE, lambda index: (index,), arguments)
+def of_list(items: Sequence[T], places: Sequence[int], name: str, **arguments: Any) -> PageConnection[T]:
+    """The page of the items at these rising places of a list that never changes. Raises PublicError.
+
+    A cursor is a place. It belongs to the list with this name.
+    """
+    order = attrs.evolve(PLACE, tag=name)
+
+    def between(start: int, end: int) -> Sequence[T]:
+        return [items[place] for place in places[start:end]]
+
+    return _within(len(places), between, order, lambda index: (places[index],), arguments)
 
 
 def of_sorted(items: Sequence[T], order: ListOrder, **arguments: Any) -> PageConnection[T]:
     """The page of a whole list, sorted by the keys of an order: a cursor is the key of an item. Raises PublicError."""
-    return _within(items, order, lambda index: order.key(items[index]), arguments)
+    return _within(len(items), lambda start, end: items[start:end], order, lambda index: order.key(items[index]), arguments)
 
 
 def _within(
-    items: Sequence[T], order: ListOrder, key: Callable[[int], tuple[Any, ...]], arguments: dict[str, Any]
+    length: int,
+    between: Callable[[int, int], Sequence[T]],
+    order: ListOrder,
+    key: Callable[[int], tuple[Any, ...]],
+    arguments: dict[str, Any],
 ) -> PageConnection[T]:
-    """The page of a list whose keys rise."""
-    part, places = order.part(**arguments), range(len(items))
-    start = 0 if part.after is None else bisect_right(places, part.after, key=key)
-    end = len(items) if part.before is None else bisect_left(places, part.before, key=key)
+    """The page of a list of this length whose keys rise. `between` gives the items from one index to another."""
+    part, indexes = order.part(**arguments), range(length)
+    start = 0 if part.after is None else bisect_right(indexes, part.after, key=key)
+    end = length if part.before is None else bisect_left(indexes, part.before, key=key)
     start, end = (max(start, end - part.limit), end) if part.backward else (start, min(end, start + part.limit))
-    page = items[start:end]
-    has_next = start + len(page) < len(items)
-    return PageConnection(page, has_next, start > 0, lambda index: order.encoded(key(start + index)), lambda: len(items))
+    page = between(start, end)
+    has_next = start + len(page) < length
+    return PageConnection(page, has_next, start > 0, lambda index: order.encoded(key(start + index)), lambda: length)

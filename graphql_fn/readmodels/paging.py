@@ -89,4 +89,4 @@ def chosen(orders: Mapping[str, ListOrder], given: Mapping[str, Any] | None) -> 
 
 
 PLACE = ListOrder(SortOrder(()), ("place",), (int,))
-"""The order of a list that never changes: its keys are places from 0."""
+"""The order of a list that never changes: its keys are places in it."""

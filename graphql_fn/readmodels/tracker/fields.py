@@ -110,18 +110,21 @@ async def _functions_of(
 ) -> Any:
     given = filter or {}
     package, least, part = given.get("package", package), given.get("min_crap", min_crap), given.get("search")
-    found: Sequence[FunctionView] = await public(info.context.reports.functions(analysis.report_digest))
+    ordered: Sequence[FunctionView] = await public(info.context.reports.functions(analysis.report_digest))
+    name = analysis.report_digest
+    if order_by is not None:
+        field, direction = order_by["field"], order_by["direction"]
+        ordered, name = sorted(ordered, key=_FUNCTION_KEYS[field], reverse=direction == "DESC"), f"{name}/{field}/{direction}"
+    places: Sequence[int] = range(len(ordered))
     if package is not None or least is not None or part is not None:
-        found = [
-            one
-            for one in found
+        places = [
+            place
+            for place, one in enumerate(ordered)
             if (package is None or one.package == package)
             and (least is None or one.crap >= least)
             and (part is None or part in one.function)
         ]
-    if order_by is not None:
-        found = sorted(found, key=_FUNCTION_KEYS[order_by["field"]], reverse=order_by["direction"] == "DESC")
-    return of_list(found, **page)
+    return of_list(ordered, places, name, **page)
 
 
 _FUNCTION_KEYS: Mapping[str, Callable[[FunctionView], Any]] = {

@@ -138,6 +138,27 @@ async def test_functions_can_be_those_from_a_value_up_or_of_a_package_page_by_pa
     assert rest["analysis"]["all"]["pageInfo"]["hasNextPage"] is False
 
 
+async def test_a_cursor_among_functions_belongs_to_one_report_in_one_order(running: Running) -> None:
+    query = """query($task: ID!, $after: String, $order: FunctionOrder, $filter: FunctionFilter) { analysis(task: $task) {
+        functions(after: $after, orderBy: $order, filter: $filter) { edges { cursor node { name } } } } }"""
+
+    async def page(task: str, **variables: Any) -> dict[str, str]:
+        found = (await running.ask(query, task=task, **variables))["analysis"]["functions"]["edges"]
+        return {edge["node"]["name"]: edge["cursor"] for edge in found}
+
+    first, second = running.tasks[0][0], running.tasks[1][0]
+    names = {"field": "NAME", "direction": "ASC"}
+    risk = await page(first)
+    assert list(await page(first, after=risk["Parse"], filter={"search": "t"})) == ["Put", "Get"]
+    by_name = await page(first, order=names)
+    assert list(by_name) == ["Get", "Parse", "Put"]
+    assert list(await page(first, order=names, after=by_name["Get"])) == ["Parse", "Put"]
+    for task, order, after in ((second, None, risk["Parse"]), (first, names, risk["Parse"]), (first, None, by_name["Parse"])):
+        variables = {"task": task, "after": after, "order": order}
+        answer = await running.gateway.ask("POST", "/function/tracker", json={"query": query, "variables": variables})
+        assert answer.body["errors"][0]["message"] == "after is not a cursor of this list", (task, order)
+
+
 async def test_the_history_of_a_project_can_be_read_from_either_end(running: Running) -> None:
     analysis = (await running.ask("{ analyses(first: 1) { nodes { id project } } }"))["analyses"]["nodes"][0]
     query = """query($id: ID!) { forth: history(id: $id) { nodes { taskId task { ref } rescoredFrom } }
