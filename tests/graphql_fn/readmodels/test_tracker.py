@@ -61,6 +61,15 @@ async def analyze(system: TrackerSystem, directory: Path, ref: str, analysis: Ma
     return [task["id"] for task in sorted(tasks, key=lambda task: str(task["project"]))]
 
 
+async def until_known(running: Running, task: str) -> str:
+    """Wait until the gateway has the analysis of a task, and return the id that the analyses of its project share."""
+
+    async def found() -> Any:
+        return (await running.ask("query($t: ID!) { analysis(task: $t) { historyId } }", t=task))["analysis"]
+
+    return str((await wait_until(found, 30))["historyId"])
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     directory = tmp_path_factory.mktemp("tracker")
@@ -313,7 +322,8 @@ async def test_functions_have_orders_and_conditions(running: Running) -> None:
 
 async def test_two_analyses_are_compared_as_by_the_api(running: Running) -> None:
     query = """query($from: ID!, $to: ID!, $first: Int) { diff(from: $from, to: $to) { from { commitSha } to { commitSha }
-        totalCount unchanged changes(first: $first) { status delta before { function crap } after { function crap } } } }"""
+        totalCount unchanged changes(first: $first) { status delta
+            before { function crap state } after { function crap state } } } }"""
     first, second = running.tasks[0][0], running.tasks[1][0]
     found = (await running.ask(query, **{"from": first, "to": second, "first": 10}))["diff"]
     assert (found["from"]["commitSha"], found["to"]["commitSha"]) == ("a" * 40, "b" * 40)
@@ -324,6 +334,8 @@ async def test_two_analyses_are_compared_as_by_the_api(running: Running) -> None
     assert [(one["status"].lower(), one["delta"]) for one in found["changes"]] == [
         (one["status"], one["delta"]) for one in expected["functions"]
     ]
+    states = {side["state"] for one in found["changes"] for side in (one["before"], one["after"]) if side is not None}
+    assert states == {"MEASURED"}
     other = running.tasks[1][1]
     answer = await running.gateway.ask(
         "POST", "/function/tracker", json={"query": query, "variables": {"from": first, "to": other, "first": 1}}
@@ -339,16 +351,33 @@ async def test_a_difference_names_shortened_reports_and_other_ways_of_measuring_
     [shortened, *_], [whole, *_] = [await analyze(system, running.analyses, ref, one, url) for ref, one in rounds]
     [[first, *_], [second, *_]] = running.tasks
     for before, after, partial in ((first, second, False), (shortened, whole, True), (whole, shortened, True)):
-
-        async def is_known(task: str = after) -> Any:
-            return (await running.ask("query($t: ID!) { analysis(task: $t) { historyId } }", t=task))["analysis"]
-
-        history = (await wait_until(is_known, 30))["historyId"]
+        history = await until_known(running, after)
         expected = await system.get(f"/api/repos/{history}/diff?from={before}&to={after}")
         found = (await running.ask(query, **{"from": before, "to": after}))["diff"]
         assert found == {"partial": partial, "breaks": expected["break"]}
         assert expected["partial"] is partial
         assert "flags" in {one["what"] for one in found["breaks"]}
+
+
+async def test_functions_that_were_not_measured_are_named_so_and_do_not_count_among_measured_ones(running: Running) -> None:
+    query = """query($t: ID!) { analysis(task: $t) { exceeded totalFunctions
+        measured { average combined exceeded totalFunctions } functions { nodes { function state reason } } } }"""
+    system, url = running.system, "https://github.com/owner/failing"
+    await system.register(url)
+    functions, failed = {"a.go:Parse": 42.0, "a.go:Slow": 90.0}, {"a.go:Slow": ("tests_failed", "exit 1")}
+    [task, *_] = await analyze(system, running.analyses, "failing", attrs.evolve(FIRST, functions=functions, states=failed), url)
+    await until_known(running, task)
+    assert (await running.ask(query, t=task))["analysis"] == {
+        "exceeded": 2,
+        "totalFunctions": 2,
+        "measured": {"average": 42, "combined": 42, "exceeded": 1, "totalFunctions": 1},
+        "functions": {
+            "nodes": [
+                {"function": "Slow", "state": "TESTS_FAILED", "reason": "exit 1"},
+                {"function": "Parse", "state": "MEASURED", "reason": ""},
+            ]
+        },
+    }
 
 
 async def test_the_log_the_projections_and_settings_can_be_read(running: Running) -> None:
