@@ -8,8 +8,10 @@ from projections.queries.sql import Sql
 
 PAST = """
     SELECT v.ean13, v.name, v.description, v.unit, v.min_stock, coalesce(m.stock_after, 0) AS current_stock, v.category_id,
-        v.active, p.created_at, CASE WHEN m.created_at > v.valid_from THEN m.created_at ELSE v.valid_from END AS updated_at,
-        NULL AS counted_at, v.name_key, NULL AS version
+        v.active, p.created_at,
+        CASE WHEN s.created_at >= v.valid_from AND s.created_at >= coalesce(m.created_at, s.created_at) THEN s.created_at
+            WHEN m.created_at > v.valid_from THEN m.created_at ELSE v.valid_from END AS updated_at,
+        s.created_at AS counted_at, v.name_key, NULL AS version
     FROM products AS p
     JOIN product_versions AS v ON v.ean13 = p.ean13 AND (v.sequence, v.position) = (
         SELECT sequence, position FROM product_versions
@@ -17,8 +19,11 @@ PAST = """
     LEFT JOIN movements AS m ON m.id = (
         SELECT id FROM movements
         WHERE product_ean13 = p.ean13 AND created_at <= {at} ORDER BY created_at DESC, sequence DESC, position DESC LIMIT 1)
+    LEFT JOIN stocktakes AS s ON (s.sequence, s.position) = (
+        SELECT sequence, position FROM stocktakes
+        WHERE product_ean13 = p.ean13 AND created_at <= {at} ORDER BY created_at DESC, sequence DESC, position DESC LIMIT 1)
 """
-"""The products as they were at a time: the last version and the last movement until then."""
+"""The products as they were at a time: the last version, the last movement and the last stocktake until then."""
 COLUMNS = """
     m.id, m.product_ean13, m.type, m.quantity, m.reason, m.notes, m.created_by, m.created_at, m.stock_after, m.reverses,
     m.counted, r.id AS reversed_by, m.sequence, m.position, m.sealed

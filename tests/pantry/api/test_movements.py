@@ -127,13 +127,18 @@ async def test_a_stocktake_books_the_difference_and_the_past_stays(server: Serve
     assert (counted.status, counted.body["difference"], counted.body["movement"]["counted"]) == (200, -8, 2)
     same = await server.post(f"/products/{code}/count", {"counted": 2})
     assert (same.body["difference"], "movement" in same.body) == (0, False)
-    assert (await server.get(f"/products/{code}"))["counted_at"] > before
+    confirmed = await server.get(f"/products/{code}")
+    assert confirmed["counted_at"] > before
+    later = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     await server.ask("PUT", f"{API}/products/{code}", {"name": "renamed", "unit": "kg", "min_stock": 1})
     await server.ask("DELETE", f"{API}/products/{code}")
     now = await server.get(f"/products/{code}")
     assert (now["name"], now["current_stock"], now["active"]) == ("renamed", 2, False)
     then = await server.get(f"/products/{code}?as_of={before}")
     assert (then["name"], then["current_stock"], then["min_stock"], then["active"]) == (f"product {code}", 10, 3, True)
+    assert "counted_at" not in then
+    assert await server.get(f"/products/{code}?as_of={later}") == confirmed
+    assert confirmed in await server.get(f"/products?as_of={later}")
     assert await server.get(f"/products/{code}/stock?as_of={before}") == {
         "current_stock": 10,
         "ean13": code,
