@@ -22,7 +22,7 @@ _KEY = "names the function in this analysis, as in `/api/repos/{id}/functions/{k
 class BreakBody:
     """A part of the measuring that differs, so that a difference of the numbers need not be the code's."""
 
-    what: str = member(description="go_version, engine, engine_version, flags or sandbox")
+    what: str = member(description="go_version, engine, engine_version, flags, platform or sandbox")
     before: str = member()
     after: str = member()
 

@@ -40,6 +40,7 @@ class MadeUp:
     flags: tuple[str, ...] = ()
     more: int = 0
     sandbox: str = ""
+    platform: str = ""
     profile: str = ""
     uncovered: tuple[PackageProblem, ...] = ()
     measured: Mapping[str, tuple[int, float]] = {}
@@ -101,6 +102,7 @@ class MadeUp:
             analyzed_at=datetime.now(UTC),
             duration_ms=12,
             sandbox=self.sandbox,
+            platform=self.platform,
             profile=Blob(digest=profile.digest, size=profile.size) if profile else None,
             uncovered=self.uncovered,
             measured=Summary(**msgspec.structs.asdict(known)),

@@ -67,6 +67,14 @@ async def test_another_sandbox_is_told_where_both_are_known(project: Project) ->
     assert [one["break"] for one in history] == [[{"what": "sandbox", "before": "none", "after": "bubblewrap"}], [], [], []]
 
 
+async def test_another_platform_is_told_where_both_are_known(project: Project) -> None:
+    """The gate does not compare such analyses, so a comparison names the difference."""
+    await project.analyze(FIRST, *(attrs.evolve(FIRST, platform=f"linux/{name}") for name in ("amd64", "amd64", "arm64")))
+    history = await project.system.get(f"{await project.path}/history")
+    told = {"what": "platform", "before": "linux/amd64", "after": "linux/arm64"}
+    assert [one["break"] for one in history] == [[told], [], [], []]
+
+
 async def test_the_history_outlives_its_tasks_and_comes_in_pages(project: Project) -> None:
     await project.analyze(FIRST, SECOND, OTHER_GO, FIRST)
     whole = await project.system.get(f"{await project.path}/history")
