@@ -214,6 +214,11 @@ class Settings:
         default="auto", help="Form of the log; auto: text on a terminal, else JSON."
     )
 
+    @property
+    def cgo_wanted(self) -> bool | None:
+        """Whether builds have C code; None: as go decides."""
+        return None if self.cgo == "auto" else self.cgo == "on"
+
 
 def size(text: str) -> int:
     """The bytes that a setting such as `20GiB` means."""

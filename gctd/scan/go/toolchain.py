@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import attrs
 
@@ -137,6 +138,11 @@ def target() -> str:
 def finds_c_compiler() -> bool:
     """Return whether go finds its C compiler. Then it builds C code by default (go.dev/doc/go1.20, "Cgo")."""
     return shutil.which(_COMPILERS.get(platform.system(), "gcc"), path=os.pathsep.join(_SYSTEM_PATH)) is not None
+
+
+def builds_c(cgo: Literal["auto", "on", "off"]) -> bool:
+    """Return whether builds have C code: by the setting, or as go decides."""
+    return finds_c_compiler() if cgo == "auto" else cgo == "on"
 
 
 def _real(root: Path, found: Path, version: str) -> Toolchain:

@@ -27,7 +27,7 @@ from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import discover, nested_modules
 from gctd.scan.go.staging import staged
-from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain, finds_c_compiler
+from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain, builds_c
 from gctd.scan.go.toolchains import Toolchains
 from gctd.scan.go.versions import GoVersion, parse_version
 from gctd.scan.hosts.asking import Hosts
@@ -191,17 +191,13 @@ class Scanning:
         make = partial(self._plan, task, checkout, project)
         return measured_now(await self._tested(version, make, left, on_stage, on_log), self._sandbox.kind)
 
-    @property
-    def _cgo(self) -> bool | None:
-        return None if self._settings.cgo == "auto" else self._settings.cgo == "on"
-
     def _circumstances(self, engine: Engine, go_version: str, store_source: str) -> Circumstances:
         return Circumstances(
             engine=engine.name,
             engine_version=engine.version,
             go_version=go_version,
             platform=host_platform(),
-            cgo=finds_c_compiler() if self._cgo is None else self._cgo,
+            cgo=builds_c(self._settings.cgo),
             sandbox=self._sandbox.kind,
             test_network=self._settings.test_network,
             store_source=store_source,
@@ -251,7 +247,7 @@ class Scanning:
             test_args=test_args,
             go_flags=go_flags,
             workspace=project.in_workspace,
-            cgo=self._cgo,
+            cgo=self._settings.cgo_wanted,
             downloads=self._downloads,
             sandbox=self._sandbox,
             test_network=self._settings.test_network,

@@ -31,7 +31,7 @@ from gctd.scan.go.coverage_run.building import tags_of
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import nested_modules
-from gctd.scan.go.toolchain import GoCaches
+from gctd.scan.go.toolchain import GoCaches, builds_c
 from gctd.scan.go.toolchains import Toolchains
 from gctd.scan.go.versions import parse_version
 from gctd.scan.isolation.output import OnLog
@@ -99,8 +99,8 @@ class Measuring:
     async def of_commit(self, copy: WorkingCopy, project: Project, projects: Sequence[Project]) -> MeasuredProject:
         """As `tested`, for a tree that is exactly its commit: measured once, and kept unless a package could not be tested."""
         version = self.toolchains.name(self.toolchains.version_for(project))
-        isolation = (self.sandbox.kind, self.settings.test_network)
-        described = (copy.commit, project, NativeEngine().version, version, isolation, self.config, self.settings.cgo)
+        host = (self.sandbox.kind, self.settings.test_network, builds_c(self.settings.cgo))
+        described = (copy.commit, project, NativeEngine().version, version, host, self.config)
         kept = self.cache / "bases" / f"{sha256(repr(described).encode()).hexdigest()[:32]}.json"
         if kept.exists():
             return msgspec.json.decode(await asyncio.to_thread(kept.read_bytes), type=MeasuredProject)
@@ -160,7 +160,7 @@ class Measuring:
             test_args=go_test_flags(self.config, "native"),
             go_flags=parse_go_flags(self.config.go_flags or ""),
             workspace=project.in_workspace,
-            cgo=None if self.settings.cgo == "auto" else self.settings.cgo == "on",
+            cgo=self.settings.cgo_wanted,
             downloads=module_downloads(self.settings),
             sandbox=self.sandbox,
             test_network=self.settings.test_network,

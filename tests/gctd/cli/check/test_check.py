@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
+from gctd.scan.go.toolchain import finds_c_compiler
 from tests.support.programs import warm
 from tests.support.programs.documents import misfits
 from tests.support.tracker import go_library, go_repo
@@ -135,15 +136,17 @@ def test_the_kept_measurement_of_a_base_is_of_the_same_circumstances_and_without
     shop.commit()
     (shop.root / "shop.go").write_text(SOURCES["shop.go"] + CHOICE.replace("CASES", "case 2:\n\t\treturn 5\n\t"))
 
-    def runs(*arguments: str, code: int) -> int:
+    def runs(*arguments: str, code: int, cgo: str = "auto") -> int:
         before = noted.stat().st_size if noted.exists() else 0
-        shop.check("--base", "main", "--sandbox", "off", *arguments, code=code)
+        environment = {**shop.environment, "GCTD_CGO": cgo}
+        attrs.evolve(shop, environment=environment).check("--base", "main", "--sandbox", "off", *arguments, code=code)
         return noted.stat().st_size - before
 
     assert runs(code=0) == 2, "tree and base"
     needed.touch()
     assert [runs(code=1), runs(code=1)] == [2, 1], "worse than at the base: the failed run is not kept, the other one is"
     assert runs("--test-network", code=1) == 2
+    assert runs(cgo="on" if finds_c_compiler() else "off", code=1) == 1, "what auto means on this machine"
 
 
 def profiled(shop: Shop, *arguments: str, profile: str = PROFILE, code: int = 0) -> Any:
