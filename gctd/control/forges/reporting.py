@@ -184,11 +184,18 @@ class Reporting:
     async def _usable(self, known: Repo, name: str, state: Delivery) -> str | None:
         """Return the newest task of the commit that can answer the delivery, None without one.
 
-        A push to the ref that a project tracks makes the latest analysis: a task for a pull request or for a base never does.
+        A push to the ref that a project tracks makes the latest analysis: a task for a pull request or for a base never does. If
+        the ref was set back to an earlier commit, neither does the earlier task of that commit.
         """
         tracked = state.number is None and state.ref == tracked_ref(known, name)
+        latest = (await self._queries.latest_commits(known.id)).get(name) if tracked else None
+        if tracked and any(
+            one.project == name and one.ref == state.ref and one.commit_sha != state.commit_sha
+            for one in await self._queries.tasks_under_way(known.id)
+        ):
+            return None
         for one in await self._queries.tasks_of_commit(known.id, name, state.commit_sha):
-            if one.status in ("failed", "expired"):
+            if one.status in ("failed", "expired") or (tracked and one.status == "completed" and latest != state.commit_sha):
                 continue
             last = await self._log.last(TASK.aggregate(one.id)) if tracked else None
             if last is None or not last.state.baseline:

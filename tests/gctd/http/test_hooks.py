@@ -314,6 +314,18 @@ async def test_a_pull_request_that_is_merged_as_it_is_becomes_the_latest_analysi
     assert again == (pushed,), "a task of the branch answers a pull request"
 
 
+async def test_a_branch_that_is_set_back_has_the_latest_analysis_of_its_earlier_commit(forges: Forges) -> None:
+    """A push with force drops a commit: the commit before it was analysed long ago, and is the end of the branch again."""
+    await forges.system.register("https://github.test/owner/back")
+    (first,) = (await forges.ended(await forges.push("owner/back", OLD, "k-1", before=CLEAN.commit_sha)))[1].tasks
+    await forges.ended(await forges.push("owner/back", RISKY, "k-2"))
+    (again,) = (await forges.ended(await forges.push("owner/back", OLD, "k-3", before=RISKY.commit_sha)))[1].tasks
+    latest = [one for one in await forges.system.get("/api/repos") if one["repo_info"]["url"].endswith("owner/back")]
+    assert [(one["repo_info"]["commit_sha"], one["task_id"]) for one in latest] == [(OLD.commit_sha, again)], first
+    (same,) = (await forges.ended(await forges.push("owner/back", OLD, "k-4", before=RISKY_LATER.commit_sha)))[1].tasks
+    assert same == again, "the latest analysis is of this commit"
+
+
 async def test_a_forge_that_does_not_answer_delays_no_other_forge(forges: Forges) -> None:
     await forges.system.register("https://github.test/owner/slow")
     await forges.system.register("https://gitlab.test/owner/quick")
