@@ -90,11 +90,15 @@ class EventLog(Protocol):
         """The commits above sequence `after`, in order, in lists of 1 to `batch`: as many as there are, then live ones.
 
         Ends after sequence `until` if one is given (at once if no commit is left to read), else never: it continues over
-        reconnects and restarts of the broker, without a time limit. `aggregate` leaves only that one's commits in.
-        Without it no sequence is left out: raises SequenceGap if one is missing, LogTruncated if `after` is before the
-        first or behind the last one, IncarnationChanged if the stream is recreated while it is read, or is not `incarnation`,
-        LogDiverged if the commit that was read last is another one when reading resumes after an interruption. `proof` is the
-        digest of the commit at `after`, for a reader that has read it before: then it is also compared at the beginning.
+        reconnects and restarts of the broker, without a time limit.
+
+        `aggregate` leaves only that one's commits in. If there is also an end and one of them cannot be read, it raises
+        SequenceGap or AggregateDamaged. Without `aggregate` no sequence is left out: raises SequenceGap if one is missing,
+        LogTruncated if `after` is before the first or behind the last one, IncarnationChanged if the stream is recreated while it
+        is read, or is not `incarnation`, LogDiverged if the commit that was read last is another one when reading resumes after
+        an interruption. `proof` is the digest of the commit at `after`, for a reader that has read it before: then it is also
+        compared at the beginning.
+
         Reads no further ahead than a few lists: memory is bounded however long the log is.
         """
 

@@ -72,7 +72,10 @@ class Page:
 
 
 async def search(log: EventLog, wanted: EventFilter, *, most: int = MOST) -> Page:
-    """One page. It may be short, and even empty, where `most` commits did not have more. Raises Unavailable, LogDamaged."""
+    """One page. It may be short, and even empty, where `most` commits did not have more.
+
+    Raises Unavailable, and LogDamaged or AggregateDamaged for a record that cannot be read.
+    """
     head = await log.head()
     first = max(wanted.first, head.first)
     last = head.last if wanted.last is None else min(wanted.last, head.last)

@@ -14,7 +14,7 @@ import structlog
 
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
-from eventlog.errors import IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
+from eventlog.errors import AggregateDamaged, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.pull import ConsumerLost, Hole, Pull
@@ -108,9 +108,9 @@ class _Reader:
         if found != self._incarnation:
             raise IncarnationChanged(self._incarnation, found)
         self._end = info["state"]["last_seq"]
+        await self._check_hole()
         if self._aggregate is None:
             self._check_ends(info)
-            await self._check_hole()
             there = info["state"]["messages"] and info["state"]["first_seq"] <= self.last
             self._overlaps = bool(there and self._known() is not None)
         subject = self._aggregate.subject if self._aggregate else None
@@ -124,7 +124,7 @@ class _Reader:
     async def read(self, pull: Pull) -> AsyncIterator[Sequence[Commit]]:
         """The commits of a consumer, up to `until`; ends but is not `done` if another consumer has to find the rest."""
         if self._aggregate is not None and self._until is not None:
-            async for commits in self._read_some(pull, self._until):
+            async for commits in self._read_some(pull, self._aggregate, self._until):
                 yield commits
             return
         while not self.done:
@@ -153,8 +153,11 @@ class _Reader:
 
     @property
     def _expects(self) -> bool:
-        """Whether a commit is to come that the stream had at the last look, or up to which it is read."""
-        return self._end >= self._wanted or self._until is not None
+        """Whether a commit is to come that the stream had at the last look, or up to which it is read.
+
+        That is not known of one aggregate: the next commit of the stream may be of another one.
+        """
+        return self._aggregate is None and (self._end >= self._wanted or self._until is not None)
 
     async def _check_silence(self) -> None:
         """Nothing came for a moment: see whether the leader has the next commit, and cannot read it, or has lost its end.
@@ -169,32 +172,52 @@ class _Reader:
         found = await MessageReader(self._connection, self._stream).leader({"seq": wanted})
         if found is None:
             info = await self._info()
-            if self._aggregate is None:
-                self._check_ends(info)
+            self._check_ends(info)
             if info["state"]["last_seq"] >= wanted:
                 raise SequenceGap(wanted, None)
         elif self._overlaps and digest_of(found.subject, found.data) != self._known():
             raise LogDiverged(self.last)  # the consumer begins with this commit: the delivery was lost
 
-    async def _read_some(self, pull: Pull, until: int) -> AsyncIterator[Sequence[Commit]]:
+    async def _read_some(self, pull: Pull, aggregate: AggregateId, until: int) -> AsyncIterator[Sequence[Commit]]:
         """One aggregate's commits up to `until`.
 
-        That none is left is known when all have come that were there at a moment when the stream had passed `until`.
+        The server that has the consumer may be behind, and leaves out what it cannot read. So the leader is asked whether one is
+        left, when the stream has passed `until`. Raises Hole, AggregateDamaged.
         """
         left, passed = pull.total, self._end >= until
-        while left > 0 or not passed:
-            commits = await pull.read(patience=_MOMENT)
-            if commits:
-                left -= len(commits)
-                wanted = [commit for commit in commits if commit.sequence <= until]
-                if wanted:
-                    self.last = wanted[-1].sequence
-                    yield wanted
-                if len(wanted) < len(commits):
-                    break
-            elif not passed and (await self._info())["state"]["last_seq"] >= until:
-                return
-        self.done = True
+        while not self.done:
+            commits = await pull.read(patience=_MOMENT) if left > 0 or not passed else []
+            passed = passed or (not commits and (await self._info())["state"]["last_seq"] >= until)
+            if not commits and passed:
+                following = await self._next_of(aggregate)
+                if following is None and left > 0:
+                    raise AggregateDamaged(aggregate.subject, 0, "the server counts messages of it, and cannot read the last one")
+                self.done = following is None or following > until
+                left = max(left, 1)
+                continue
+            left -= len(commits)
+            wanted, hole = self._joined([commit for commit in commits if commit.sequence <= until])
+            if wanted:
+                self.last = wanted[-1].sequence
+                yield wanted
+            if hole is not None:
+                raise hole
+            self.done = len(wanted) < len(commits)
+
+    def _joined(self, commits: Sequence[Commit]) -> tuple[Sequence[Commit], Hole | None]:
+        """The first commits of an aggregate, each with a guard that names the one before it; and the hole behind them."""
+        last = self.last
+        for index, commit in enumerate(commits):
+            if (guard := commit.guard or 0) > last:
+                return commits[:index], Hole(guard, commit.sequence)
+            last = commit.sequence
+        return commits, None
+
+    async def _next_of(self, aggregate: AggregateId) -> int | None:
+        """The sequence of the next commit of an aggregate that the leader can read."""
+        request = {"next_by_subj": aggregate.subject, "seq": self.last + 1}
+        found = await MessageReader(self._connection, self._stream).leader(request)
+        return None if found is None else found.seq
 
     async def _info(self) -> dict[str, Any]:
         try:

@@ -265,9 +265,10 @@ class MemoryLog:
                 some = self._up_to_damage(some)
                 proof = some[-1].digest
             after = some[-1].sequence
-            wanted = [commit for commit in some if aggregate is None or commit.subject == aggregate.subject]
-            if wanted:
-                yield wanted
+            if aggregate is not None:
+                some = [commit for commit in some if commit.subject == aggregate.subject and self._is_there(commit, until)]
+            if some:
+                yield some
 
     def _check(self, after: int, incarnation: str, proof: str | None, *, whole: bool) -> None:
         if self.incarnation != incarnation:
@@ -276,6 +277,12 @@ class MemoryLog:
             raise LogTruncated(f"the log ends at sequence {len(self._commits)}, before {after}")
         if proof is not None and after and self._commits[after - 1].digest != proof:
             raise LogDiverged(after)
+
+    def _is_there(self, commit: Commit, until: int | None) -> bool:
+        """Whether a commit of an aggregate can be read. Raises SequenceGap if all up to `until` are wanted."""
+        if commit.sequence in self._damaged and until is not None:
+            raise SequenceGap(commit.sequence, None)
+        return commit.sequence not in self._damaged
 
     def _up_to_damage(self, commits: Sequence[Commit]) -> list[Commit]:
         found = list(itertools.takewhile(lambda commit: commit.sequence not in self._damaged, commits))

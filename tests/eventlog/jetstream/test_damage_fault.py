@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -96,3 +97,41 @@ async def test_a_batch_whose_first_record_cannot_be_read_is_not_denied_when_it_i
         log = JetStreamLog(connection, STREAM, REGISTRY)
         with pytest.raises(OutcomeUnknown, match=r"test\.counter\.one of the same batch cannot be read"):
             await log.append_together(proposals, deadline=5.0)
+
+
+@pytest.mark.parametrize(
+    ("amount", "error", "told"),
+    [
+        (777, SequenceGap, "expected sequence 2, found 3"),
+        (888, AggregateDamaged, "cannot read the last one"),
+        (999, None, ""),
+    ],
+    ids=["middle", "last", "other"],
+)
+async def test_the_commits_of_an_aggregate_are_read_to_the_end_or_one_of_them_is_damaged(
+    nats_server: EmbeddedServer, amount: int, error: type[Exception] | None, told: str
+) -> None:
+    """The server counts a record that it cannot read, and leaves it out."""
+    one = AggregateId("test.counter", "one")
+    async with Connection.open(nats_server.url, name="damage") as connection:
+        await apply(connection, DECLARED)
+        commands = Commands(JetStreamLog(connection, STREAM, REGISTRY))
+        for name, number in (("one", 5), ("one", 777), ("one", 6), ("one", 888), ("two", 999), ("two", 7)):
+            await commands.execute(COUNTER, name, Add(amount=number))
+    await nats_server.stop()
+    flip(nats_server.data_dir, STREAM, b'"amount":%d' % amount)
+    await nats_server.start()
+    async with Connection.open(nats_server.url, name="damage") as connection:
+        log = JetStreamLog(connection, STREAM, REGISTRY)
+        found = list[int]()
+        with nullcontext() if error is None else pytest.raises(error, match=told):
+            async with asyncio.timeout(20):
+                async for some in log.follow(after=0, until=6, aggregate=one):
+                    found += [commit.sequence for commit in some]
+        assert found == ([1, 2, 3, 4] if error is None else found)
+        live = log.follow(after=4, aggregate=one)
+        waiting = asyncio.ensure_future(anext(live))
+        done, _ = await asyncio.wait({waiting}, timeout=2.5)  # two looks at a silent log
+        assert not done, waiting
+        waiting.cancel()
+        await asyncio.wait({waiting})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from eventlog.commit import Appended, Proposal
-from eventlog.errors import Conflict, IncarnationChanged, OutcomeUnknown, Unavailable
+from eventlog.errors import Conflict, IncarnationChanged, OutcomeUnknown, SequenceGap, Unavailable
 from eventlog.port import EventLog
 from eventlog.testing.conformance import REGISTRY, EventLogConformance, deposit, first_of
 from eventlog.testing.memory import MemoryLog
@@ -81,3 +81,15 @@ async def test_a_log_created_anew_is_noticed_by_its_readers(log: MemoryLog) -> N
         await reading
     after = await log.head()
     assert (after.last, after.incarnation != before.incarnation) == (0, True)
+
+
+async def test_a_damaged_record_is_missing_from_its_aggregate_and_named_where_all_are_wanted(log: MemoryLog) -> None:
+    """A reader that has no end gets the later ones, since each has the state."""
+    first = await log.append(deposit("a"))
+    await log.append(deposit("b"))
+    await log.append(deposit("a", expected=first.sequence))
+    log.damage(1)
+    assert [commit.sequence for commit in await anext(log.follow(after=0, aggregate=deposit("a").aggregate))] == [3]
+    assert [commit.sequence for commit in await anext(log.follow(after=0, until=3, aggregate=deposit("b").aggregate))] == [2]
+    with pytest.raises(SequenceGap, match="sequence 1 cannot be read"):
+        await anext(log.follow(after=0, until=3, aggregate=deposit("a").aggregate))
