@@ -68,15 +68,23 @@ class Replays:
     async def batch(self, earlier: Outcome[Any, Any]) -> Sequence[Outcome[Any, Any]]:
         """Return the outcomes of the batch that an earlier use of the key stored.
 
-        Its commits have adjacent sequences, and the first one is the cause of the others.
+        Its commits have adjacent sequences, and the first one is the cause of the others. Raises Unavailable if a commit cannot
+        be read that may be one of them.
         """
         outcomes = [earlier]
         first = await commit_at(self._log, earlier.sequence)
-        while (commit := await self._log.at(earlier.sequence + len(outcomes))) is not None:
-            if commit.events[0].context.causation != first.id:
+        while (commit := await self._stored(earlier.sequence + len(outcomes))) is not None:
+            if not commit.is_guarded or commit.body.events[0].causation != first.id:
                 break
             outcomes.append(await self._outcome(commit, None))
         return outcomes
+
+    async def _stored(self, sequence: int) -> Commit | None:
+        """The commit at a sequence; None if the log ends before it."""
+        commit = await self._log.at(sequence)
+        if commit is None and (await self._log.head()).last >= sequence:
+            return await commit_at(self._log, sequence)  # it came in between, or cannot be read
+        return commit
 
     async def _state_after(self, decider: Decider[Any, Any, Any], commit: Commit, key: str) -> Any:
         """The state right after one command's events, in a commit that holds other commands' events too."""

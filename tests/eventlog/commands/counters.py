@@ -19,7 +19,7 @@ from eventlog import (
     Unavailable,
 )
 from eventlog.commands import Commands, Outcome
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.keys import KeyUse, uses_in
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 
@@ -37,11 +37,11 @@ class KeysInTheLog:
         head = await self._log.head()
         assert reached <= head.last
         found: dict[str, KeyUse | Unavailable] = {}
-        async for commits in self._log.follow(after=0, until=head.last):
-            for commit in commits:
-                for event in commit.events:
-                    if (key := event.context.key) in keys and key is not None:
-                        found.setdefault(key, KeyUse(key, event.context.fingerprint, commit.subject, commit.sequence))
+        for sequence in range(1, head.last + 1):
+            commit = await self._log.at(sequence)
+            for use in uses_in(commit) if commit is not None and commit.is_guarded else ():
+                if use.key in keys:
+                    found.setdefault(use.key, use)
         return found
 
 

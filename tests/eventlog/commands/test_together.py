@@ -11,8 +11,10 @@ from eventlog import (
     AggregateId,
     Conflict,
     Context,
+    Unavailable,
 )
 from eventlog.commands import Commands, CommandStep
+from eventlog.support.wire import GUARD
 from tests.eventlog.commands.counters import ONE, Slow, add, history
 from tests.support.log.counter import COUNTER, Add, Short
 
@@ -62,6 +64,31 @@ class TestTogether:
         again = await commands.execute_together([*self.move(3), CommandStep(COUNTER, "four", Add(amount=1))], context)
         assert [outcome.replayed for outcome in again] == [True, True]
         assert [outcome.state for outcome in again] == [outcome.state for outcome in first]
+
+    @pytest.mark.parametrize("is_newer", [True, False])
+    async def test_a_repetition_needs_nothing_of_the_commit_after_the_batch(
+        self, commands: Commands, log: Slow, *, is_newer: bool
+    ) -> None:
+        """It may be of a newer program, or of none."""
+        await add(commands, 5)
+        context = Context(key="k", fingerprint="f")
+        first = await commands.execute_together(self.move(3), context)
+        if is_newer:
+            newer = b'{"id":"n","at":"2026-01-01T00:00:00Z","events":[{"t":"Renamed","d":{}}],"state":{"d":{}}}'
+            await log.publish("test.counter.three", newer, f"NATS/1.0\r\n{GUARD}: 0\r\n\r\n".encode())
+        else:
+            await log.publish("test.counter.three", b"not a commit")
+        again = await commands.execute_together(self.move(3), context)
+        assert [outcome.state for outcome in again] == [outcome.state for outcome in first]
+
+    async def test_a_repetition_is_not_answered_with_a_part_of_the_batch(self, commands: Commands, log: Slow) -> None:
+        """The second commit cannot be read any more."""
+        await add(commands, 5)
+        context = Context(key="k", fingerprint="f")
+        await commands.execute_together(self.move(3), context)
+        log.damage(3)
+        with pytest.raises(Unavailable, match="sequence 3 cannot be read now"):
+            await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=-3))], context)
 
     async def test_a_new_aggregate_that_exists_is_loaded_and_judged(self, commands: Commands) -> None:
         await add(commands, 5)
