@@ -31,7 +31,7 @@ def write_rows(connection: sqlite3.Connection, tables: Sequence[tuple[Table, Row
     for table, rows in reversed(tables):
         gone = [key if len(table.key) > 1 else (key,) for key, row in rows.items() if row is None]
         if gone:
-            connection.executemany(_delete(table), gone)
+            connection.executemany(_delete(table), _stored(gone, _key_timestamps(table)))
 
 
 def _put(connection: sqlite3.Connection, table: Table, rows: list[Any]) -> None:
@@ -40,6 +40,12 @@ def _put(connection: sqlite3.Connection, table: Table, rows: list[Any]) -> None:
         while len(rows) - start >= size:
             connection.execute(_upsert(table, size), list(chain.from_iterable(rows[start : start + size])))
             start += size
+
+
+@lru_cache
+def _key_timestamps(table: Table) -> tuple[int, ...]:
+    """Indexes of the columns of type `timestamp` in a key."""
+    return tuple(index for index, name in enumerate(table.key) if table.names.index(name) in table.timestamps)
 
 
 def _stored(rows: list[tuple[Any, ...]], timestamps: tuple[int, ...]) -> list[Any]:

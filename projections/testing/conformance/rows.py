@@ -9,11 +9,13 @@ from projections.errors import ArgumentRefused, RowRefused
 from projections.model import Delete, Put
 from projections.store import CheckpointOutcome, Store
 from projections.testing.conformance.tables import (
+    DIARY,
     MAP,
     PEOPLE,
     PLACES,
     REGIONS,
     VISITS,
+    WRITTEN,
     OnTables,
     checkpoint,
     person,
@@ -108,6 +110,19 @@ class RowPromises(OnTables):
         await store.advance([step(0, 1, person("a", 1, born=born))])
         await store.advance([step(1, 2, person("a", 2, born=born + timedelta(days=1)))])
         assert await store.fetch("SELECT age, born FROM people") == [{"age": 2, "born": "2026-01-01T00:00:00.000000Z"}]
+
+    async def test_a_time_may_be_in_a_key(self, store: Store) -> None:
+        """A row is found by it in any zone, to be replaced and to be deleted."""
+        await self.made(store)
+        await self.made_diary(store)
+        at = [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in range(3)]
+        await store.advance([step(0, 1, *(Put(DIARY, ("ann", one, "wrote")) for one in at), projection=WRITTEN)])
+        changes = Put(DIARY, ("ann", at[0], "read")), Delete(DIARY, ("ann", at[1].astimezone(timezone(timedelta(hours=2)))))
+        await store.advance([step(1, 2, *changes, projection=WRITTEN)])
+        assert [(row["at"], row["entry"]) for row in await self.rows(store, DIARY)] == [
+            ("2026-01-01T00:00:00.000000Z", "read"),
+            ("2026-01-01T02:00:00.000000Z", "wrote"),
+        ]
 
     async def test_many_rows_are_as_few(self, store: Store) -> None:
         """Put, put again and deleted by the hundred, with their references and keys, in one transaction each."""

@@ -25,9 +25,11 @@ PEOPLE = Table(
 VISITS = Table("visits", (Column("person"), Column("number", "integer"), Column("place")), key=("person", "number"))
 PLACES = Table("places", (Column("name"),), key=("name",))
 REGIONS = Table("regions", (Column("name"), Column("within")), key=("name",))
+DIARY = Table("diary", (Column("person"), Column("at", "timestamp"), Column("entry")), key=("person", "at"))
 VISITORS = Projection("visitors", 1, (PEOPLE, VISITS), {})
 MAP = Projection("map", 1, (PLACES, REGIONS), {})
 BOTH = (VISITORS, MAP)
+WRITTEN = Projection("written", 1, (DIARY,), {})
 _TYPES = {
     "sqlite": {"integer": "INTEGER", "real": "REAL", "timestamp": "TEXT", "json": "TEXT", "at_the_end": ""},
     "postgres": {
@@ -51,6 +53,7 @@ CREATE TABLE visits (
 CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY);
 CREATE TABLE regions (name TEXT NOT NULL PRIMARY KEY, within TEXT REFERENCES regions (name) {at_the_end});
 """
+_CREATE_DIARY = "CREATE TABLE diary (person TEXT NOT NULL, at {timestamp} NOT NULL, entry TEXT, PRIMARY KEY (person, at));"
 
 
 def person(id_: str, age: int | None = None, **values: Any) -> Put:
@@ -113,6 +116,11 @@ class OnTables:
         forgotten = await store.migrate(sql, before=SchemaVersion(0), after=SchemaVersion(1), projections=BOTH)
         assert forgotten == ["visitors", "map"]
         return store
+
+    async def made_diary(self, store: Store) -> None:
+        """Add the table that has a time in its key."""
+        sql = _CREATE_DIARY.format(**_TYPES[store.dialect])
+        await store.migrate(sql, before=SchemaVersion(1), after=SchemaVersion(2), projections=(WRITTEN,))
 
     async def rows(self, store: Store, table: Table) -> Sequence[Row]:
         """All rows of a table by key."""
