@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import attrs
 
-from eventlog import EventLog, EventLogError, Head
+from eventlog import Commit, EventLog, EventLogError, Head
 from projections.errors import ProjectionError
 from projections.model import Projection, ReadModel
 from projections.rebuild.copies import Copies, CopyPart
@@ -80,7 +80,12 @@ async def _projection(
     projection: Projection, checkpoint: Checkpoint | None, parked: Sequence[Parked], event_log: EventLog, head: Head
 ) -> ProjectionStatus:
     position = 0 if checkpoint is None else checkpoint.sequence
-    problem = problem_of(projection, checkpoint, head)
+    problem, age = problem_of(projection, checkpoint, head), 0.0
+    if problem is None and position < head.last:
+        if (commit := await event_log.at(position + 1)) is None:
+            problem = f"sequence {position + 1} of the log cannot be read"
+        else:
+            age = _age(commit)
     ours = [one for one in parked if one.projection == projection.name]
     return ProjectionStatus(
         projection=projection.name,
@@ -88,7 +93,7 @@ async def _projection(
         position=position,
         head=head.last,
         lag_events=max(0, head.last - position),
-        lag_seconds=0.0 if problem or position >= head.last else await _age(event_log, position + 1),
+        lag_seconds=age,
         applied=0 if checkpoint is None else checkpoint.applied,
         parked=len(ours),
         waiting=sum(one.waiting for one in ours),
@@ -96,11 +101,10 @@ async def _projection(
     )
 
 
-async def _age(event_log: EventLog, sequence: int) -> float:
-    commit = await event_log.at(sequence)
+def _age(commit: Commit) -> float:
     try:
-        return 0.0 if commit is None else max(0.0, (datetime.now(UTC) - commit.at).total_seconds())
-    except EventLogError:  # if it cannot be read, the age is unknown
+        return max(0.0, (datetime.now(UTC) - commit.at).total_seconds())
+    except EventLogError:  # if it cannot be decoded, the age is unknown
         return 0.0
 
 

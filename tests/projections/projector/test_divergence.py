@@ -16,6 +16,7 @@ from projections.errors import ProjectorStopped, StoreDamaged
 from projections.migrations import Migrations
 from projections.projector.continuity import MARK_EVERY, Tip
 from projections.projector.projector import Projector
+from projections.projector.report import standing
 from projections.rebuild.verify import dump
 from projections.store import Checkpoint, Mark, Store
 from projections.stores.databases import store_at
@@ -227,3 +228,14 @@ def test_checkpoints_that_contradict_each_other_are_damage_of_the_tables(digests
     ]
     with pytest.raises(StoreDamaged, match="the checkpoints at sequence 4 have"):
         Tip.at("LEDGER", 4, checkpoints)
+
+
+async def test_the_status_names_a_record_that_holds_a_projection_up(log: MemoryLog, store: Store) -> None:
+    """A later one does not yet."""
+    await written(log, 10)
+    await Projector(log, store, ledger.MODEL).run(until=5)
+    log.damage(8)
+    assert {one.problem for one in (await standing(store, None, log, ledger.MODEL)).projections} == {None}
+    log.damage(6)
+    found = (await standing(store, None, log, ledger.MODEL)).projections
+    assert {(one.position, one.lag_events, one.problem) for one in found} == {(5, 5, "sequence 6 of the log cannot be read")}
