@@ -67,6 +67,8 @@ class WorkerProcess:
     _news: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _going: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _stopping: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _displaced: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    """Set when another process has taken the id: announcements under the id are of that process."""
     _held: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     """Set while no job may be taken: the worker is paused, or stops."""
     _running: set[Job] = attrs.field(factory=set, init=False)
@@ -98,7 +100,7 @@ class WorkerProcess:
         _log.info("worker started", id=self._identity.id, paused=started.state.paused)
         async with during(self._keep_announcing()) as announcing, during(self._watch(started.sequence)) as watching:
             await self._take_until_stopped(announcing, watching)
-        await report(
+        stopped = await report(
             self._commands,
             WORKER,
             self._identity.id,
@@ -106,7 +108,8 @@ class WorkerProcess:
             context,
             patience=5.0,
         )
-        await self._presence.leave(self._identity.id)
+        if stopped.state.session == self._identity.session:
+            await self._presence.leave(self._identity.id)
         _log.info("worker stopped", id=self._identity.id)
 
     # Announcements to others
@@ -125,6 +128,8 @@ class WorkerProcess:
 
     async def _announce(self) -> None:
         cpu, memory = await asyncio.to_thread(self._usage.look)
+        if self._displaced.is_set():
+            return
         beat = Heartbeat(
             session=self._identity.session,
             status=self._status,
@@ -172,6 +177,7 @@ class WorkerProcess:
     def _note(self, worker: Worker) -> None:
         if worker.session != self._identity.session:
             _log.warning("another process took this worker's id; draining", id=self._identity.id)
+            self._displaced.set()
             self.stop()
         elif worker.paused:
             self._going.clear()

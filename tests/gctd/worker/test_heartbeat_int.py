@@ -1,4 +1,4 @@
-"""A worker that is no longer heard takes no jobs, and names its jobs until their results are stored."""
+"""A worker announces itself and its jobs until their results are stored. One that cannot be heard takes no jobs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from eventlog.broker.presence import Presence
 from eventlog.commands import Commands
 from gctd.control.heartbeat import decoded
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import CompleteTask, QueueTask
-from gctd.domain.task.state import TaskStatus
+from gctd.domain.task.state import Task, TaskStatus
 from gctd.settings import Settings
 from gctd.wiring.broker import Broker, open_broker
 from gctd.worker.attempts import handlers, reports
@@ -66,20 +67,63 @@ async def test_a_job_is_announced_until_its_result_is_stored(
     held = HeldReports()
     monkeypatch.setattr(handlers, "report", held.report)
     async with asyncio.timeout(60), open_broker(settings, name="test") as broker:
-        queued = queued_task(datetime.now(UTC))
-        await Commands(broker.log).execute(TASK, queued.id, QueueTask(queued))
-        await broker.queues.scan.publish("scan", queued.id, b"{}", dedupe=queued.id)
+        await queue(broker)
         working = asyncio.create_task(work(settings, instead=FakeWork(settings)))
         await held.waits.wait()
         for _ in range(3):
-            assert await announced(broker, "w") == (queued.id,)
+            assert await announced(broker, "w") == ("task-1",)
         held.go_on.set()
         await wait_until(lambda: nothing_announced(broker, "w"))
-        last = await broker.log.last(TASK.aggregate(queued.id), consistent=True)
-        assert last is not None
-        assert last.state.status is TaskStatus.COMPLETED
+        assert (await task(broker)).status is TaskStatus.COMPLETED
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_a_process_whose_id_another_one_has_taken_leaves_the_announcements_to_it(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the attempts of the other one are given up. It is on another host: on one host a lock of a file keeps the id."""
+    sessions: list[str] = []
+    announce, until = Presence.announce, tmp_path / "until"
+
+    async def noted(presence: Presence, id_: str, payload: bytes) -> None:
+        await announce(presence, id_, payload)
+        sessions.append(decoded(payload).session)
+
+    monkeypatch.setattr(Presence, "announce", noted)
+    monkeypatch.setenv("FAKE_UNTIL", str(until))
+    hosts = [Settings(nats_url=nats_url, cache_directory=tmp_path / host, presence_ttl=60.0, worker_id="w") for host in "ab"]
+    async with asyncio.timeout(60), open_broker(hosts[0], name="test") as broker:
+        await queue(broker)
+        first = asyncio.create_task(work(hosts[0], instead=FakeWork(hosts[0])))
+        await wait_until(lambda: attempted(broker))
+        (one,) = set(sessions)
+        second = asyncio.create_task(work(hosts[1], instead=FakeWork(hosts[1])))
+        await wait_until(lambda: set(sessions) != {one})
+        until.touch()
+        await first
+        (other,) = set(sessions) - {one}
+        assert one not in sessions[sessions.index(other) :]
+        assert decoded((await broker.presence.heard())["w"].payload).session == other
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+
+
+async def queue(broker: Broker) -> None:
+    queued = queued_task(datetime.now(UTC))
+    await Commands(broker.log).execute(TASK, queued.id, QueueTask(queued))
+    await broker.queues.scan.publish("scan", queued.id, b"{}", dedupe=queued.id)
+
+
+async def attempted(broker: Broker) -> bool:
+    return (await task(broker)).status is TaskStatus.RUNNING
+
+
+async def task(broker: Broker) -> Task:
+    last = await broker.log.last(TASK.aggregate("task-1"), consistent=True)
+    assert last is not None
+    state: Task = last.state
+    return state
 
 
 async def announced(broker: Broker, worker: str) -> tuple[str, ...]:
