@@ -124,12 +124,15 @@ class Uploads:
         """Return the last commit of the newest task with uploads that has not failed, for a commit of the repository."""
         tasks = [task.id for task in await self._queries.tasks_of_commit(known.id, project, commit_sha)]
         analyses = await self._queries.analyses_at(analysis_id(known.id, project), commit_sha)
-        found = []
+        newest: tuple[int, Commit] | None = None
         for task in dict.fromkeys([*tasks, *(one.task_id for one in analyses if one.source == "upload")]):
             last = await self._log.last(TASK.aggregate(task), consistent=True)
             if last is not None and last.state.uploads and last.state.status not in _FAILED and not last.state.dropped:
-                found.append(last)
-        return max(found, key=lambda one: (one.state.created_at, one.state.id), default=None)
+                # By the order of the log: the clocks of servers differ.
+                (queued, *_) = [commit.sequence async for commit in self._log.history(TASK.aggregate(task))]
+                if newest is None or queued > newest[0]:
+                    newest = queued, last
+        return None if newest is None else newest[1]
 
 
 _FAILED = {TaskStatus.FAILED, TaskStatus.EXPIRED}
