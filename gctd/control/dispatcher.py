@@ -44,6 +44,8 @@ class Dispatcher:
         self._store = store
         self._queries = queries
         self._bulkhead = Bulkhead("dispatcher")
+        self._seen = ("", 0)
+        """Incarnation of the log, and the sequence up to which the lanes have seen its commits."""
 
     async def run(self) -> None:
         """Dispatch until cancelled; errors are logged and followed by a new start from the checkpoint."""
@@ -61,6 +63,11 @@ class Dispatcher:
             await self._store.forget([DISPATCHER])
             before = None
         reached = _Reached(before, incarnation=head.incarnation)
+        incarnation, sequence = self._seen
+        if incarnation != head.incarnation or sequence < reached.sequence:
+            # Commits that another dispatcher saw have ended some of the jobs.
+            self._lanes.forget()
+            self._seen = (head.incarnation, reached.sequence)
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._keep(reached))
             reading = group.create_task(self._read(reached, head))
@@ -73,6 +80,7 @@ class Dispatcher:
         async for commits in self._log.follow(after=reached.sequence, incarnation=head.incarnation):
             await self._dispatch(commits, replaying=commits[-1].sequence <= head.last)
             reached.advance(commits)
+            self._seen = max(self._seen, (head.incarnation, reached.sequence))
 
     async def _keep(self, reached: _Reached) -> None:
         """Move the checkpoint forward, seldom: it only limits the part of the log that a new start has to read."""

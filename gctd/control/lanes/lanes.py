@@ -91,6 +91,10 @@ class Lanes:
         """Return whether a job is pending, in a queue or at work, as far as this control plane has seen."""
         return (kind, id_) in self._backlog
 
+    def forget(self) -> None:
+        """Forget all jobs, as a new process: the waiting ones are found by the tables."""
+        self._backlog = JobBacklog()
+
     def saw(self, commit: Commit) -> None:
         """Take note of a commit of the log. Raises UndecodableCommit."""
         if all(event.type not in _MOVING for event in commit.body.events):
