@@ -76,7 +76,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     )
     tracker = Tracker(broker.log, side.commands, policy)
     git = Git(git_settings(settings))
-    baselines = Baselines(queries, git, Histories(settings.cache_directory.absolute(), git), repo_policy(settings))
+    baselines = Baselines(broker.log, queries, git, Histories(settings.cache_directory.absolute(), git), repo_policy(settings))
     judging = Judging(broker.log, side.commands, queries, broker.blobs, tracker, baselines, caught_up=side.wait_for_head)
     removals = Removals(broker.log, side.commands, queries, tracker, caught_up=side.wait_for_head)
     updates = Updates(broker.log, queries, tracker, git, caught_up=side.wait_for_head, git_timeout=settings.git_timeout)

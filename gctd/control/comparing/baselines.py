@@ -8,8 +8,10 @@ from enum import StrEnum
 
 import attrs
 
+from eventlog import EventLog
 from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import is_commit_id, parse_ref
+from gctd.domain.repo import REPO
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import GitError, ScanError
@@ -55,6 +57,7 @@ class Baseline:
 class Baselines:
     """Chooses bases."""
 
+    _log: EventLog
     _queries: TrackerQueries
     _git: Git
     _histories: Histories
@@ -103,7 +106,8 @@ class Baselines:
 
     async def _asked(self, after: AnalysisView, name: str) -> tuple[Kind, str | None]:
         """The commit that a branch or a tag gives. Raises ScanError, TimeoutError, BadInput."""
-        url = self._repos.parse_url(after.repo_url)
+        repo = await self._log.last(REPO.aggregate(after.repo_id))
+        url = self._repos.parse_url(after.repo_url if repo is None else repo.state.clone_url)
         found = await self._git.resolve(url, name, seconds=LONGEST)
         if found.full is not None and found.full.startswith("refs/tags/"):
             if found.commit_sha == after.commit_sha:

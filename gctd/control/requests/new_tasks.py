@@ -82,6 +82,7 @@ class NewTasks:
             id=id_,
             repo_id=known.id,
             repo_url=known.url,
+            clone_url=known.clone_url,
             project=project,
             ref=tracked_ref(known, project),
             engine=engine,

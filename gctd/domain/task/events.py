@@ -28,7 +28,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=8, reads=[1, 2, 3, 4, 5, 6, 7])
+@REGISTRY.event("TaskQueued", version=9, reads=[1, 2, 3, 4, 5, 6, 7, 8])
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """The analysis of a project is requested, with the settings that apply to it now.
@@ -37,7 +37,8 @@ class TaskQueued:
     earlier test run is scored again, and no test is run. `baseline`: the analysis serves only as a base of comparisons.
     `reuse_since`: an analysis of the same commit, made in the same way since that time, is also the result of this task, and no
     test is run; None: the tests are run. `go_version` is the least version of Go that the project's go.mod asks for; empty:
-    unknown, or not needed. `uploads`: these uploaded profiles are scored, and no test is run.
+    unknown, or not needed. `uploads`: these uploaded profiles are scored, and no test is run. `clone_url` is the address that git
+    is given; empty: the event is older than this field.
     """
 
     id: str
@@ -55,6 +56,7 @@ class TaskQueued:
     reuse_since: datetime | None = None
     uploads: tuple[UploadedProfile, ...] = ()
     go_version: str = ""
+    clone_url: str = ""
 
 
 @REGISTRY.event("TaskBlocked")

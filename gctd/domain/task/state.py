@@ -45,7 +45,7 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=10, reads=[1, 2, 3, 4, 5, 6, 7, 8, 9])
+@REGISTRY.state(CATEGORY, version=11, reads=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker.
@@ -85,6 +85,7 @@ class Task:
     uploads: tuple[UploadedProfile, ...] = ()
     go_version: str = ""
     blocked: bool = False
+    clone_url: str = ""
 
     @property
     def needs(self) -> Needs:
@@ -119,6 +120,7 @@ def evolve(state: Task | None, event: events.TaskEvent) -> Task:
             reuse_since=event.reuse_since,
             uploads=event.uploads,
             go_version=event.go_version,
+            clone_url=event.clone_url,
         )
     assert state is not None, "a task begins with TaskQueued"
     task = attrs.evolve(state, updated_at=event.at, attempts=attempts_after(state.attempts, event))

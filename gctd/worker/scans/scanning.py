@@ -113,7 +113,7 @@ class Scanning:
         if config.coverpkg and engine.name != "native":
             on_log(f"coverpkg has no effect: {engine.name} gives the numbers of go-crap, which counts the own tests of a package")
         await on_stage("clone")
-        url = repo_policy(self._settings).parse_url(task.repo_url)
+        url = repo_policy(self._settings).parse_url(task.clone_url or task.repo_url)
         async with self._checkouts.checkout(
             url,
             task.ref or None,

@@ -49,7 +49,7 @@ class GitServer:
 
     `commands` are the commands of git's protocol (gitprotocol-v2): `ls-refs`, and `fetch` if objects are asked for. `redirect`:
     paths that begin with a key are sent to the value, a path or a URL. `status`: every request is answered with it. `credential`:
-    `user:password` that is asked for.
+    `user:password` that is asked for. `only`: paths that begin otherwise are not found.
     """
 
     url: str = ""
@@ -59,6 +59,7 @@ class GitServer:
     redirect: dict[str, str] = attrs.field(factory=dict)
     status: int | None = None
     credential: str | None = None
+    only: str = "/"
 
 
 def _server(handler: type[BaseHTTPRequestHandler], *, tls: bool) -> ThreadingHTTPServer:
@@ -96,8 +97,9 @@ def serve(directory: Path, *, tls: bool = False) -> Iterator[GitServer]:
                     self.end_headers()
                     return
             refused = 401 if state.credential and self.headers.get("Authorization") != _basic(state.credential) else None
-            if state.status or refused:
-                self.send_error(state.status or 401)
+            missing = None if path.startswith(state.only) else 404
+            if status := state.status or refused or missing:
+                self.send_error(status)
             else:
                 self._backend(path, query, body)
 

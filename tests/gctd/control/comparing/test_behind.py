@@ -101,7 +101,7 @@ async def test_a_deleted_task_is_reported() -> None:
 async def judged(tables: Tables, after: AnalysisView, blobs: MemoryBlobs, log: MemoryLog | None = None) -> AnalysisJudgement:
     nothing = cast("Any", None)
     queries = cast("TrackerQueries", tables)
-    baselines = Baselines(queries, nothing, nothing, nothing)
+    baselines = Baselines(nothing, queries, nothing, nothing, nothing)
     log = log or MemoryLog(REGISTRY)
     judging = Judging(log, Commands(log), queries, blobs, nothing, baselines, caught_up=tables.catch_up)
     return await judging.look(after, BASE, Rules(threshold=30.0, max_new=0))
