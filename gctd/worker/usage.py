@@ -15,7 +15,7 @@ class UsageMeter:
 
     def __init__(self) -> None:
         self._process = psutil.Process()
-        self._looked = self._process.create_time()
+        self._looked = time.monotonic() - max(time.time() - self._process.create_time(), 0.0)
         self._spent = 0.0
 
     def look(self) -> tuple[float, int]:
@@ -29,7 +29,7 @@ class UsageMeter:
                 times = process.cpu_times()
                 spent += times.user + times.system + times.children_user + times.children_system
                 memory += process.memory_info().rss
-        now = time.time()
+        now = time.monotonic()
         passed = max(now - self._looked, 1e-3)
         # A process that its parent did not collect takes its time along. A smaller sum counts as zero use.
         cpu = max(spent - self._spent, 0.0) / passed

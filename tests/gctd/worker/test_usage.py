@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from gctd.worker.usage import UsageMeter
 
 BURN = "import time\nwhile time.process_time() < 0.5: pass"
@@ -22,6 +24,15 @@ def test_a_child_s_time_counts_once_also_after_its_end() -> None:
     began = time.time()
     again = meter.look()[0] * (time.time() - began)
     assert again < 0.45
+
+
+def test_a_clock_that_is_set_back_does_not_raise_the_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = UsageMeter()
+    meter.look()
+    began, clock = time.monotonic(), time.time
+    monkeypatch.setattr(time, "time", lambda: clock() - 3600)
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+    assert 0.45 <= meter.look()[0] * (time.monotonic() - began) < 2.0
 
 
 def test_a_child_s_memory_counts_while_it_lives() -> None:
