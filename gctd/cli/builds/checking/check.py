@@ -17,7 +17,8 @@ from gctd.domain.options import threshold_of
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.repo.project import Project
 from gctd.domain.verdict import Rules
-from gctd.scan.errors import ScanError
+from gctd.engines.engine import EngineFailed
+from gctd.scan.errors import DiscoveryError, ScanError
 from gctd.scan.go.discovery import discover
 from gctd.settings import Settings
 
@@ -70,13 +71,16 @@ async def check_tree(
 
 
 def _chosen(copy: WorkingCopy, directory: Path, projects: Sequence[Project], only: Sequence[str]) -> Sequence[Project]:
-    """Return the named projects, else the ones at or below the directory. Raises NotAWorkingCopy, ScanError."""
+    """Return the named projects, else the ones at or below the directory, without modules that have no packages.
+
+    Raises NotAWorkingCopy. Raises ScanError if one of them cannot be analysed.
+    """
     names = {project.name: project for project in projects}
     if unknown := [name for name in only if name not in names]:
         raise NotAWorkingCopy(f"there is no module in {', '.join(unknown)}: the modules are {', '.join(names) or 'none'}")
     here = directory.resolve().relative_to(copy.root.resolve()).as_posix()
     below = [one for one in projects if here in (".", one.name) or one.name.startswith(f"{here}/")]
-    chosen = [names[name] for name in only] or below
+    chosen = [names[name] for name in only] or [one for one in below if one.packages or not one.module_path] or below
     if not chosen:
         raise NotAWorkingCopy(f"{directory.resolve()} has no Go module")
     for project in chosen:
@@ -103,13 +107,17 @@ class _Base:
         self._on_step = on_step
         self._tree: WorkingCopy | None = None
         self._projects: Sequence[Project] = ()
+        self._problem = ""
         self._kind = ""
         if self._file is None and compare.base is not None:
             base = copy.base(compare.base)
             copy.put(base.commit, folder / "base")
             self._tree = attrs.evolve(copy, root=folder / "base", commit=base.commit, changed=False)
-            self._projects = discover(self._tree.root)
             self._kind = base.kind.value
+            try:
+                self._projects = discover(self._tree.root)
+            except DiscoveryError as error:
+                self._problem = f": {error}"
 
     async def of(self, project: Project) -> tuple[MeasuredProject | None, str, str]:
         """Return the base of a project, its description, and the reason if there is none."""
@@ -119,7 +127,12 @@ class _Base:
             return found, f"{self._file}{commit}", f"{self._file} has no project {project.name}"
         described = f"{self._tree.commit[:12]} {self._kind}"
         older = next((one for one in self._projects if one.name == project.name), None)
-        if older is None or older.problem is not None:
-            return None, described, f"{described} has no project {project.name}" if older is None else str(older.problem)
+        if older is None:
+            return None, described, f"{described} has no project {project.name}{self._problem}"
+        if older.problem is not None:
+            return None, described, older.problem
         self._on_step(f"testing {project.name} of the base {described} ...")
-        return await self._measuring.of_commit(self._tree, older, self._projects), described, ""
+        try:
+            return await self._measuring.of_commit(self._tree, older, self._projects), described, ""
+        except (ScanError, EngineFailed) as error:
+            return None, described, f"{described} cannot be measured: {error}"

@@ -203,6 +203,39 @@ def test_a_share_without_a_tested_package_is_not_known(shop: Shop) -> None:
     assert [(check["name"], check["passed"]) for check in project["checks"]] == [("min_coverage", None)]
 
 
+def test_a_module_without_packages_is_not_judged_unless_it_is_named(shop: Shop) -> None:
+    """Such a module pins the versions of tools."""
+    (shop.root / "tools").mkdir()
+    (shop.root / "tools" / "go.mod").write_text("module example.com/shop/tools\n\ngo 1.24\n\ntool example.com/linter\n")
+    assert [one["project"] for one in profiled(shop, "--absolute")["projects"]] == ["."]
+    assert "there are no Go packages in it" in shop.check("--project", "tools", code=2).stderr
+    assert "there are no Go packages in it" in shop.check("tools", code=2).stderr
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("go.mod", None, "has no project ."),
+        (
+            "shop.go",
+            "package shop\n\nfunc Total(a, b int) int { return absent }\n",
+            "cannot be measured: no package could be built",
+        ),
+    ],
+)
+def test_a_base_that_cannot_be_measured_gives_an_unknown_result(shop: Shop, name: str, text: str | None, reason: str) -> None:
+    file = shop.root / name
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text)
+    shop.commit()
+    file.write_text(SOURCES[name])
+    [project] = json.loads(shop.check("--json", code=8).stdout)["projects"]
+    assert (project["result"], reason in project["reason"]) == ("unknown", True), project["reason"]
+
+
 def test_an_answer_that_cannot_be_given_has_the_exit_code_8_or_a_reason(shop: Shop) -> None:
     report = shop.root.parent / "report.json"
     document = profiled(shop, "--absolute")
