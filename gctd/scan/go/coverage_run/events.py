@@ -132,15 +132,16 @@ class GoTestEvents:
             self._build.setdefault(event.import_path, []).append(line.strip())
             return
         package = self._packages.setdefault(event.package, _Package())
-        if line.startswith("coverage:"):
+        of_go = not event.test  # a test may print the lines of go
+        if of_go and line.startswith("coverage:"):
             package.covered = True
-        elif line.startswith("ok  \t"):
+        elif of_go and line.startswith("ok  \t"):
             package.has_tests = True
         elif line.startswith("panic: test timed out"):
             package.timed_out = line
         elif line.startswith(("panic: ", "fatal error: ")):
             package.panicked = package.panicked or line
-        elif line.startswith("FAIL") and line.endswith(("[build failed]", "[setup failed]")):
+        elif of_go and line.startswith("FAIL") and line.endswith(("[build failed]", "[setup failed]")):
             package.not_built = line
         elif line.strip() and not line.startswith(_OF_GO):
             package.last_words = [*package.last_words[1 - _KEPT :], line.strip()]

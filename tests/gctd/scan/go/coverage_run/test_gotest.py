@@ -74,6 +74,12 @@ async def test_a_package_whose_tests_end_before_they_run_is_not_one_without_test
     assert reasons(run)["leaves"] == "its test program ended with success before it ran a test"
 
 
+async def test_lines_of_a_test_that_look_like_lines_of_go_do_not_count(make: Any) -> None:
+    """Tests of a program that reads the output of go print such lines."""
+    project = make(module('fmt.Println("FAIL\\texample.com/other [build failed]")', "fmt"))
+    assert outcomes(await project.run()) == {"one": "ok"}
+
+
 async def test_a_project_whose_tests_all_panic_has_no_profile_and_says_so(make: Any) -> None:
     run = await make("panicking").run()
     assert outcomes(run) == {"panicking": "panicked"}
