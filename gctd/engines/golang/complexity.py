@@ -35,7 +35,7 @@ _TOP_LEVEL = {
     "function_declaration": 2,
     "method_declaration": 2,
 }
-_GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.\r?$", re.MULTILINE)
+_GENERATED = re.compile(rb"^(?:\xef\xbb\xbf)?// Code generated .* DO NOT EDIT\.\r?$", re.MULTILINE)
 _FUNCTIONS = frozenset({"function_declaration", "method_declaration"})
 
 

@@ -5,6 +5,7 @@ Source of the rules: `go help buildconstraint`, and the behaviour of go/build.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import posixpath
 import re
@@ -64,6 +65,7 @@ def constraint_in(header: bytes) -> str:
     """
     if b"build" not in header:
         return ""
+    header = header.removeprefix(codecs.BOM_UTF8)
     found: list[bytes] = []
     older: list[tuple[int, bytes]] = []
     at = 0
