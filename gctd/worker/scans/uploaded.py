@@ -20,7 +20,7 @@ from gctd.engines.golang.constraints import Platform, constraint_in, not_built
 from gctd.engines.golang.profile import CoverProfile, parse_profile
 from gctd.engines.measurement import PackageFacts, Scope, TestFacts
 from gctd.engines.selection import Unreadable, is_skipped_directory, read_source
-from gctd.worker.scans.measuring import MeasuredRun
+from gctd.worker.scans.measuring import MeasuredRun, told
 from gctd.worker.work import WorkFailed
 
 _PACKAGE = re.compile(rb"^package\s", re.MULTILINE)
@@ -57,7 +57,7 @@ async def measured_by(uploads: Sequence[UploadedProfile], bodies: Sequence[bytes
     return MeasuredRun(
         profile=profile,
         go_version=first.go_version,
-        flags=_flags(uploads),
+        flags=told(_flags(uploads), workspace=project.in_workspace),
         uncovered=tuple(sorted([*problems, *left_out], key=lambda one: one.path)),
         sandbox="",
         tests=facts,
@@ -158,7 +158,7 @@ def _platform(upload: UploadedProfile) -> Platform:
 
 
 def _flags(uploads: Sequence[UploadedProfile]) -> tuple[str, ...]:
-    """Return the flags of `go test` that the numbers depend on, as far as the uploads name them."""
+    """Return the flags of `go test` that the numbers depend on, as far as the uploads name them, in the order of a worker."""
     tags = sorted({",".join(upload.tags) for upload in uploads if upload.tags})
     scope = ("-coverpkg=./...",) if any(upload.scope == "module" for upload in uploads) else ()
-    return (*scope, *(f"-tags={one}" for one in tags))
+    return (*(f"-tags={one}" for one in tags), *scope)

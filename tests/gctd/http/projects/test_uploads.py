@@ -103,6 +103,21 @@ async def test_an_upload_gives_the_scores_of_our_own_run_and_the_same_again_give
     assert [stage["stage"] for stage in stages] == ["clone", "analyse", "store"]
 
 
+@pytest.mark.parametrize("coverpkg", [False, True])
+async def test_an_upload_is_compared_with_the_test_run_of_a_worker(built: Built, coverpkg: bool) -> None:
+    flags = {"coverpkg": coverpkg, "go_flags": "-tags=extra"}
+    await built.system.post("/api/repo-config", {"url": built.repo.url, **flags})
+    base = built.repo.commit("measured by a worker")
+    (task,) = await built.system.post("/api/repos/analyze", {"repo_url": built.repo.url})
+    assert (await built.ended(task))["status"] == "completed"
+    commit = built.repo.commit("measured elsewhere")
+    _, task = await built.upload(built.profile, commit=commit, module_scope=coverpkg, tags=["extra"])
+    assert (await built.ended(task))["status"] == "completed"
+    gate = await built.system.get(f"/api/repos/{built.id}/gate?to={task['id']}&base={base}")
+    assert (gate["result"], gate["reason"]) == ("passed", "")
+    await built.system.post("/api/repo-config", {"url": built.repo.url, **dict.fromkeys(flags)})
+
+
 async def test_profiles_of_several_platforms_are_merged(built: Built) -> None:
     status, first = await built.upload(built.profile, flag="unix", go_version="go1.26.1")
     assert (status, (await built.ended(first))["status"]) == (202, "completed")
