@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import Awaitable, Callable
 
 import attrs
@@ -32,6 +33,7 @@ LARGEST = 32 * 1024**2
 MOST_BLOCKS = 1_000_000
 MOST_FLAGS = 32
 """Profiles of one commit at most."""
+_MAJOR = re.compile(r"/v[0-9]+$")
 _PAGE = 500
 _TRIES = 5
 
@@ -157,5 +159,9 @@ def _check(body: bytes, project: Project) -> None:
 
 
 def _elsewhere(profile: CoverProfile, project: Project) -> str | None:
-    """Return the first path of a profile that does not begin with the module's path."""
-    return next((path for path in profile.paths() if not path.startswith(f"{project.module_path}/")), None)
+    """Return the first path of a profile that is of another module than the project's.
+
+    Another major version of the module is accepted (https://go.dev/ref/mod#major-version-suffixes): the commit decides.
+    """
+    within = f"{_MAJOR.sub('', project.module_path)}/"
+    return next((path for path in profile.paths() if not path.startswith(within)), None)

@@ -164,6 +164,19 @@ async def test_profiles_of_two_minor_versions_of_go_are_not_merged(built: Built)
     assert statuses == [202, 202]
 
 
+async def test_a_profile_of_an_earlier_major_version_of_the_module_is_taken(built: Built, tmp_path: Path) -> None:
+    """A branch for corrections has the module path without `/v2`."""
+    sources = {f"one/{name}": text for name, text in go_repo.tested("one").items()}
+    repo = go_repo.make(tmp_path / "source", files={"go.mod": go_repo.module("example.com/major"), **sources})
+    commit = repo.head()
+    repo.write({"go.mod": go_repo.module("example.com/major/v2")}).commit("the next major version")
+    found = await built.system.register(repo.url)
+    major = attrs.evolve(built, repo=repo, commit=commit, id=analysis_id(found["ID"], "."))
+    lines = built.profile.replace("example.com/up/", "example.com/major/").splitlines(keepends=True)
+    status, task = await major.upload("".join(line for line in lines if line.startswith("mode:") or "/one/" in line))
+    assert (status, (await built.ended(task))["status"]) == (202, "completed")
+
+
 async def test_what_did_not_pass_is_a_lower_bound(built: Built) -> None:
     commit = built.repo.commit("for failed tests")
     _, task = await built.upload(built.profile, commit=commit, tests_failed=True)
