@@ -102,14 +102,14 @@ class Measuring:
         host = (self.sandbox.kind, self.settings.test_network, builds_c(self.settings.cgo))
         described = (copy.commit, project, NativeEngine().version, version, host, self.config)
         kept = self.cache / "bases" / f"{sha256(repr(described).encode()).hexdigest()[:32]}.json"
-        if kept.exists():
-            return msgspec.json.decode(await asyncio.to_thread(kept.read_bytes), type=MeasuredProject)
+        if (known := _known(kept)) is not None:
+            return known
         run = await self._run(copy, project)
         scored = await self._scored(copy, project, projects, measured_now(run, self.sandbox.kind), "tests")
         if not run.repeatable or any(package.outcome not in ("ok", "no tests") for package in run.packages):
             return scored  # the next run may have the network, the time, or the luck, that this one lacked
         kept.parent.mkdir(exist_ok=True)
-        new = kept.with_suffix(".new")
+        new = self.job / kept.name
         new.write_bytes(msgspec.json.encode(scored))
         new.replace(kept)
         return scored
@@ -191,6 +191,14 @@ class Measuring:
         analysis = _analysis(copy, project, run, report, uncovered, options.argv(), source)
         coverage = await asyncio.to_thread(statements_covered, run.profile, uncovered)
         return MeasuredProject(analysis=analysis, report=report, coverage=coverage.percent, coverage_complete=coverage.complete)
+
+
+def _known(kept: Path) -> MeasuredProject | None:
+    """Return a kept measurement; None if there is none that this version can read."""
+    try:
+        return msgspec.json.decode(kept.read_bytes(), type=MeasuredProject)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
 
 def _analysis(

@@ -145,6 +145,9 @@ def test_the_kept_measurement_of_a_base_is_of_the_same_circumstances_and_without
     assert runs(code=0) == 2, "tree and base"
     needed.touch()
     assert [runs(code=1), runs(code=1)] == [2, 1], "worse than at the base: the failed run is not kept, the other one is"
+    for kept in (Path(shop.environment["GCTD_CACHE_DIRECTORY"]) / "check" / "bases").glob("*.json"):
+        kept.write_text('{"analysis": {}}')
+    assert [runs(code=1), runs(code=1)] == [2, 1], "a measurement that another version has kept is replaced"
     assert runs("--test-network", code=1) == 2
     assert runs(cgo="on" if finds_c_compiler() else "off", code=1) == 1, "what auto means on this machine"
 
