@@ -269,7 +269,7 @@ class Worker(Resource, frozen=True, kw_only=True):
     """A worker. `status` is `idle`, `busy`, `paused`, `draining` or `gone`.
 
     `cpu` in cores and `memory` in bytes cover all descendants. `tasks` are the ids of its jobs, `concurrency` is its number of
-    slots. These fields are None or empty if it is gone.
+    slots for scans, `fast_concurrency` of its slots for short jobs. These fields are None or empty if it is gone.
     """
 
     id: str
@@ -280,9 +280,15 @@ class Worker(Resource, frozen=True, kw_only=True):
     status: str = ""
     tasks: Sequence[str] = ()
     concurrency: int | None = None
+    fast_concurrency: int | None = None
     version: str = ""
     go_version: str = ""
     sandbox: str = ""
+
+    @property
+    def slots(self) -> int | None:
+        """The number of jobs that it takes at a time; None if it is gone."""
+        return None if self.concurrency is None else self.concurrency + (self.fast_concurrency or 0)
 
     @property
     def takes_jobs(self) -> bool:

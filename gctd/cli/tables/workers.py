@@ -36,7 +36,7 @@ def show_workers(output: Output, workers: Sequence[Worker]) -> None:
                 str(worker.pid),
                 percent(None if worker.cpu is None else worker.cpu * 100),
                 size(worker.memory),
-                NOT_MEASURED if worker.concurrency is None else f"{len(worker.tasks)}/{worker.concurrency}",
+                NOT_MEASURED if worker.slots is None else f"{len(worker.tasks)}/{worker.slots}",
                 worker.version,
                 worker.go_version,
                 worker.sandbox,

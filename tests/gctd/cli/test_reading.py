@@ -232,6 +232,12 @@ async def test_lists_ask_for_what_the_options_say_and_tell_that_there_is_more(ap
     assert (len(every.json), every.err) == (5, "")
 
 
+async def test_a_worker_has_slots_for_scans_and_for_short_jobs(api: FakeApi, tmp_path: Path) -> None:
+    api.workers = [worker_document(concurrency=2, fast_concurrency=1, tasks=["task-1", "task-2", "aa"])]
+    shown = await gctd("worker", "list", url=api.url, home=tmp_path)
+    assert shown.rows[1][6] == "3/3"
+
+
 async def test_top_bounds_the_functions_shown_and_asked_for(api: FakeApi, tmp_path: Path) -> None:
     fill(api)
     result = await gctd("task", "result", "task-1", "--top", "1", url=api.url, home=tmp_path)

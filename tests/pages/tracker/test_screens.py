@@ -312,6 +312,9 @@ async def test_a_worker_is_paused_and_goes_on(dashboard: Dashboard, user: Visito
     card = page.locator('[data-worker="worker-1"]')
     await expect(card).to_contain_text("paused")
     await expect(card).to_contain_text(re.compile(r"Heartbeat(just now|\d+ s ago)"))
+    here = [one for one in await dashboard.system.get("/api/workers") if one["status"] != "gone"]
+    slots = sum(one["concurrency"] + one["fast_concurrency"] for one in here)
+    await expect(page.get_by_text(re.compile(rf"of {slots} slots taken"))).to_be_visible()
     await card.get_by_role("button", name="Resume worker-1").click()
     await dashboard.system.until_worker("worker-1", "idle")
     await expect(card).to_contain_text(re.compile("idle|busy"))

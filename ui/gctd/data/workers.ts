@@ -19,6 +19,9 @@ export interface Workers {
   error: unknown;
 }
 
+/** The jobs that workers take at a time: scans, and short jobs in addition. A worker that is gone takes none. */
+export const slotsOf = (list: readonly Worker[]): number => list.reduce((sum, { concurrency, fast_concurrency }) => sum + (concurrency ?? 0) + (fast_concurrency ?? 0), 0);
+
 const used = new Map<string, [number, number][]>();
 let asking = false;
 let soon = 0;

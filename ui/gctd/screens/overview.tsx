@@ -18,7 +18,7 @@ import { outdated, useRepos } from "../data/repos";
 import { figuresOf, riskyOf } from "../data/risky";
 import { refresh, tasks } from "../data/tasks";
 import type { Analysis, Repo, Task } from "../data/types";
-import { workers } from "../data/workers";
+import { slotsOf, workers } from "../data/workers";
 
 const DAY = 86_400_000;
 const MINUTE = 60_000;
@@ -120,7 +120,7 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
         to="/workers"
         name="Workers"
         figure={knowsWorkers ? count(here.length) : "–"}
-        note={!knowsWorkers ? "" : paused ? `${paused} paused` : plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "slot")}
+        note={!knowsWorkers ? "" : paused ? `${paused} paused` : plural(slotsOf(here), "slot")}
         tone={list.length > 0 && here.length === 0 ? "bad" : ""}
       />
       <Tile to="/analyses?sort=-average" name="Average CRAP" figure={functions ? score(combined / functions) : "–"} note={read ? plural(analyses.length, "project") : ""} />

@@ -12,7 +12,7 @@ import { age, Ago, useNow, utc } from "../../kit/parts/time";
 import { plural, projectName, stageOf } from "../data/names";
 import { tasks } from "../data/tasks";
 import type { Worker } from "../data/types";
-import { readWorkers, SPAN, workers } from "../data/workers";
+import { readWorkers, slotsOf, SPAN, workers } from "../data/workers";
 
 const ORDER = ["busy", "idle", "draining", "paused", "gone"];
 
@@ -29,7 +29,7 @@ export default function Workers() {
         {read && here.length > 0 && (
           <p class="muted">
             {plural(here.length, "worker")} present, {here.reduce((sum, worker) => sum + worker.tasks.length, 0)} of{" "}
-            {plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "slot")} taken, {cores.toFixed(1)} cores used
+            {plural(slotsOf(here), "slot")} taken, {cores.toFixed(1)} cores used
           </p>
         )}
       </div>
@@ -148,8 +148,7 @@ function Heard({ at }: { at: string }) {
 
 function Work({ worker }: { worker: Worker }) {
   const { byId } = useCell(tasks);
-  const places = worker.concurrency ?? worker.tasks.length;
-  if (worker.tasks.length === 0) return <p class="muted">Idle; {plural(places, "slot")} free.</p>;
+  if (worker.tasks.length === 0) return <p class="muted">Idle; {plural(slotsOf([worker]), "slot")} free.</p>;
   return (
     <ul class="plain-list">
       {worker.tasks.map((id) => {
