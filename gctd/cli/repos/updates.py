@@ -84,9 +84,12 @@ def _sum_up(output: Output, updates: Sequence[Update]) -> None:
     moved = sum(update.moved for update in updates)
     scheduled = sum(update.scheduled for update in updates)
     failed = sum(update.error is not None for update in updates)
-    parts = [f"{moved} of {count(len(updates), 'project')} moved"]
+    skipped = sum(update.error is None and update.remote_sha is None for update in updates)
+    parts = [f"{moved} of {count(len(updates) - failed - skipped, 'project')} moved"]
     if scheduled:
         parts.append(f"{count(scheduled, 'task')} scheduled")
     if failed:
         parts.append(f"{failed} could not be looked up")
+    if skipped:
+        parts.append(f"{skipped} skipped")
     output.note(", ".join(parts))

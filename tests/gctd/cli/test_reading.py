@@ -238,6 +238,21 @@ async def test_a_worker_has_slots_for_scans_and_for_short_jobs(api: FakeApi, tmp
     assert shown.rows[1][6] == "3/3"
 
 
+async def test_a_check_for_updates_counts_only_the_projects_that_were_looked_up(api: FakeApi, tmp_path: Path) -> None:
+    """One did not move, one repository is registering, one project cannot be analysed, and one ref did not answer."""
+    row = dict.fromkeys(("project", "ref", "recorded_sha", "remote_sha", "task_id", "note", "error"))
+    row |= {"repo_url": REPO_URL, "moved": False, "scheduled": False}
+    rows = [
+        row | {"project": ".", "recorded_sha": "a" * 40, "remote_sha": "a" * 40},
+        row | {"note": "skipped: it is still registering"},
+        row | {"project": "gen", "note": "cannot be analysed: no go.mod"},
+        row | {"project": "cmd/tool", "error": "no answer within 1 s"},
+    ]
+    api.always["POST", "/api/repos/check-updates"] = Reply(200, rows)
+    shown = await gctd("repo", "check-updates", url=api.url, home=tmp_path)
+    assert (shown.code, shown.err) == (7, "0 of 1 project moved, 1 could not be looked up, 2 skipped\n")
+
+
 async def test_top_bounds_the_functions_shown_and_asked_for(api: FakeApi, tmp_path: Path) -> None:
     fill(api)
     result = await gctd("task", "result", "task-1", "--top", "1", url=api.url, home=tmp_path)
