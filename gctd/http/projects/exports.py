@@ -78,10 +78,11 @@ async def export_analysis(request: Export, call: Call[Services]) -> web.Response
     analysis = await call.services.queries.analysis_of_task(request.id)
     if analysis is None:
         raise NotFound(f"{request.id} has no analysis")
-    if request.from_ is None:
-        older = await base_of(analysis, None, call)
-    else:
+    older = None
+    if request.from_ is not None:
         older = await point(analysis.analysis_id, "from", request.from_, call)
+    elif request.format is Format.MARKDOWN:
+        older = await base_of(analysis, None, call)
     body = await _body(analysis, older, request.format, call)
     charset = "; charset=utf-8" if request.format.media.startswith("text/") else ""
     name = f"{request.id}.{request.format.suffix}"

@@ -63,8 +63,12 @@ async def base_of(after: AnalysisView, base: str | None, call: Call[Services]) -
         if found.analysis is None:
             raise NotFound(f"base: {found.reason}")
         return found.analysis
-    commits = await call.services.queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=1)
-    return (await call.services.queries.analyses_at(after.analysis_id, commits[0]))[-1] if commits else None
+    queries = call.services.queries
+    for commit in await queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=1):
+        # The repository may be removed since the first question.
+        if analyses := await queries.analyses_at(after.analysis_id, commit):
+            return analyses[-1]
+    return None
 
 
 async def with_reports(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import attrs
@@ -24,8 +25,11 @@ from gctd.domain.task.commands import QueueTask
 from gctd.domain.task.events import TaskEvent
 from gctd.domain.verdict import Result, Rules
 from gctd.engines import report as report_format
+from gctd.http.projects.points import base_of
+from gctd.http.services import Services
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView
+from httpkit.routes import Call
 from tests.gctd.domain.test_delivery import AT, RECEIVED
 from tests.gctd.domain.test_tasks import ENDED, QUEUED, STARTED
 from tests.support.tracker.analyses import analysis, entry, report
@@ -62,6 +66,9 @@ class Tables:
     async def analyses_at(self, _project: str, _commit: str) -> Sequence[AnalysisView]:
         self.looks += 1
         return [self.base] if self.base is not None and self.looks > 1 else []
+
+    async def commits_before(self, _project: str, _ref: str, _commit: str, *, limit: int) -> Sequence[str]:
+        return [BASE][:limit]
 
     async def tasks_of_commit(self, _repo: str, _project: str, _commit: str) -> Sequence[TaskView]:
         return [self.base_task] if self.base_task is not None else []
@@ -130,6 +137,11 @@ async def test_the_task_of_a_base_is_found_by_the_log_whatever_clocks_show(skew:
     assert earlier.base_task is None
     later = await judged(tables, attrs.evolve(after, sequence=queued.sequence - 1), blobs, log)
     assert later.base_task == tables.base_task
+
+
+async def test_a_repository_that_is_removed_during_the_question_has_no_usual_base() -> None:
+    call = SimpleNamespace(services=SimpleNamespace(queries=Tables()))
+    assert await base_of(analysis(report(entry())), None, cast("Call[Services]", call)) is None
 
 
 async def test_a_base_without_an_analysis_leaves_the_result_unknown() -> None:
