@@ -54,7 +54,9 @@ LISTED = 20
 @click.option("--go-flags", help="Flags of every go command, as in '-tags=integration'.")
 @click.option("--coverpkg", is_flag=True, help="Tests of each package count for all packages of the module.")
 @click.option("--format", "format_", type=Choice(FORMATS), help="Form of the result.  [default: text]")
-@click.option("--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="File for the result.")
+@click.option(
+    "--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="File for the result in another form than text."
+)
 @setting_options("cache_directory", "sandbox", "test_network", "task_timeout")
 @command(logs=True)
 async def check(
@@ -84,6 +86,8 @@ async def check(
     output = invocation.output
     if output.json and format_ not in (None, "json"):
         raise click.UsageError(f"--json and --format {format_}: only one of them can be written")
+    if file is not None and not output.json and format_ in (None, "text"):
+        raise click.UsageError("--output is for --format json, markdown or sarif: the text is shown in any case")
     if baseline is not None and base is not None:
         raise click.UsageError("--base and --baseline: only one of them can be given")
     if profile is not None and baseline is None and not absolute:

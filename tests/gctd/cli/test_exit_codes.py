@@ -116,6 +116,12 @@ def test_a_wrong_command_line_is_2(here: Here, arguments: tuple[str, ...], hint:
         assert (machine.code, machine.out, machine.error["code"]) == (2, "", "usage")
 
 
+def test_a_file_without_a_form_for_it_is_refused_before_the_tests_run(here: Here) -> None:
+    for form in ((), ("--format", "text")):
+        told = here("check", "--output", "result.txt", *form)
+        assert (told.code, told.out, "--output is for --format json, markdown or sarif" in told.err) == (2, "", True), told
+
+
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
