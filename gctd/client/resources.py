@@ -240,6 +240,7 @@ class Analysis(Resource, frozen=True, kw_only=True):
     repo_info: RepoInfo
     summary: Summary
     analyzed_at: datetime
+    task_id: str = ""
     repo_id: str = ""
     project: str = "."
     entries: Sequence[Entry] = ()

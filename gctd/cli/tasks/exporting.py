@@ -66,8 +66,8 @@ async def export_task(session: Session, *, task_id: str, form: str, file: Path |
 @client_command(not_found="gctd repo history {url}")
 async def export_repo(session: Session, *, url: str, project: str | None, form: str, file: Path | None, from_: str | None) -> int:
     """Write the latest analysis of a project of the repository at URL in a form that other programs take."""
-    latest = await session.client.history(await analyses_of(session, url, project), limit=1)
-    return await _export(session, latest[0].task_id, form, file, from_)
+    latest = await session.client.analysis(await analyses_of(session, url, project), entries=0)
+    return await _export(session, latest.task_id, form, file, from_)
 
 
 async def _export(session: Session, task_id: str, form: str, file: Path | None, from_: str | None) -> int:
