@@ -165,12 +165,16 @@ class TrackerQueries:
         )
         return AnalysisView.of(row) if row else None
 
-    async def history(self, analysis_id: str, *, before: tuple[int, int] | None = None, limit: int) -> Sequence[AnalysisView]:
+    async def history(
+        self, analysis_id: str, *, bases: bool = True, before: tuple[int, int] | None = None, limit: int
+    ) -> Sequence[AnalysisView]:
         """Return at most `limit` analyses of a project, newest first: by their test run, then by the time of their scoring.
 
-        `before` are `measured` and `sequence` of the last one known.
+        `bases`: also the ones that were made only for comparisons. `before` are `measured` and `sequence` of the last one known.
         """
         sql = Sql("SELECT * FROM analyses WHERE analysis_id = $1", [analysis_id])
+        if not bases:
+            sql.add("AND NOT baseline")
         if before is not None:
             sql.add("AND (measured, sequence) < ({}, {})", *before)
         sql.add("ORDER BY measured DESC, sequence DESC LIMIT {}", limit)

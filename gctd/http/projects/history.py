@@ -21,6 +21,9 @@ class ListHistory:
     """Names a project's analyses, and a page of them."""
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
+    bases: bool = query(
+        default=True, description="also the analyses that were made only for comparisons: bases, and commits of pull requests"
+    )
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=formats.POSITION, description="cursor from the `Link` of the previous page")
 
@@ -42,6 +45,7 @@ async def project_history(request: ListHistory, call: Call[Services]) -> Answer[
     """List all analyses of a project, newest first, each with its differences in the way of measuring from the one before it."""
     found = await call.services.queries.history(
         request.id,
+        bases=request.bases,
         before=decode_cursor(request.cursor, tuple[int, int]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )

@@ -12,6 +12,7 @@ import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
 from tests.pages.conftest import FIRST, Dashboard, Measured
+from tests.support.tracker.made_project import Project
 from tests.support.web.browser import Visitor, found_by_axe, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
@@ -270,3 +271,17 @@ async def test_the_use_of_a_worker_says_its_values(measured: Measured, reader: V
     await page.locator("details.as-table summary").click()
     await expect(page.get_by_role("table", name=re.compile("^Cores used"))).to_contain_text("UTC")
     assert await found_by_axe(page) == []
+
+
+async def test_a_trend_is_of_the_project_and_not_of_the_bases_of_comparisons(measured: Measured, reader: Visitor) -> None:
+    """The base is an old commit that is analysed last: it is in the list, and the trend does not end there."""
+    project = await Project.registered(measured.system, measured.single.directory, "bases")
+    await project.analyze(FIRST)
+    base = attrs.evolve(FIRST, commit_sha="e" * 40)
+    base.write(project.directory, base.commit_sha)
+    path = f"/analyses/{await project.id}/history"
+    asked = await measured.system.post(f"/api/repos/{await project.id}/gate", {"base": base.commit_sha})
+    await measured.system.until_task(asked["base"]["task_id"], "completed")
+    page = await reader.open(path)
+    await expect(page.get_by_role("link", name=f"since {FIRST.commit_sha[:12]}")).to_be_visible()
+    await expect(page.get_by_role("group", name=re.compile("^Average CRAP: one analysis,"))).to_be_visible()

@@ -40,11 +40,14 @@ export default function History({ params }: ScreenProps) {
   const { value, error, reload } = useLoad(
     async (signal) => {
       const history: HistoryEntry[] = [];
+      const trend: HistoryEntry[] = [];
+      const path = `/api/repos/${encodeURIComponent(id)}`;
       const [latest] = await Promise.all([
-        read<Whole>(`/api/repos/${encodeURIComponent(id)}?entries=0`, signal),
-        readPages<HistoryEntry>(`/api/repos/${encodeURIComponent(id)}/history?limit=1000`, (page) => void history.push(...page), { signal }),
+        read<Whole>(`${path}?entries=0`, signal),
+        readPages<HistoryEntry>(`${path}/history?limit=1000`, (page) => void history.push(...page), { signal }),
+        readPages<HistoryEntry>(`${path}/history?bases=false&limit=1000`, (page) => void trend.push(...page), { signal }),
       ]);
-      return { latest, history };
+      return { latest, history, trend };
     },
     [id],
   );
@@ -59,7 +62,7 @@ export default function History({ params }: ScreenProps) {
     );
   }
   if (!value) return <Skeleton lines={8} />;
-  const { latest, history } = value;
+  const { latest, history, trend } = value;
   return (
     <div class="page">
       <Crumbs
@@ -72,14 +75,14 @@ export default function History({ params }: ScreenProps) {
       />
       <header class="page-head">
         <h1>{name}: history</h1>
-        {history.length > 1 && (
+        {trend.length > 1 && (
           <p class="no-print">
-            <Link to={comparisonAt(id, history[1]?.task_id ?? "", history[0]?.task_id ?? "")}>Compare two analyses</Link>
+            <Link to={comparisonAt(id, trend[1]?.task_id ?? "", trend[0]?.task_id ?? "")}>Compare two analyses</Link>
           </p>
         )}
       </header>
       <Newer id={id} known={history.map((entry) => entry.task_id)} reload={reload} />
-      <Trend id={id} history={history} />
+      <Trend id={id} history={trend} />
       <Analyses id={id} history={history} />
       {history.length < 2 ? <p class="muted">There is nothing yet to compare this analysis with.</p> : null}
     </div>
