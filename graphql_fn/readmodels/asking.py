@@ -14,7 +14,7 @@ from graphql_fn.core.context import NotAnswered, RequestContext
 from graphql_fn.core.errors import Code, PublicError
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
-from graphql_fn.core.running.turns import Turns
+from graphql_fn.core.running.turns import RequestTimeUp, Turns
 from graphql_fn.readmodels.loading import BatchLoader
 from httpkit.sse.hub import Hub
 from projections.errors import AggregateParked, ArgumentRefused, Behind, ProjectionError
@@ -62,9 +62,12 @@ class Asking(RequestContext, Generic[G]):
         if self._least is None:
             return
         try:
-            await self._replica.wait_for(self._least, turns.deadline - time.monotonic())
+            await turns.wait_for(self._replica.wait_for(self._least, turns.deadline - time.monotonic()))
         except Behind as error:
             raise NotAnswered(f"{error}; try again", QueryOutcome.BEHIND) from error
+        except RequestTimeUp as error:
+            text = f"the read model did not answer in time, and sequence {self._least} was asked for; try again"
+            raise NotAnswered(text, QueryOutcome.BEHIND) from error
         except AggregateParked as error:
             raise NotAnswered(str(error), QueryOutcome.PARKED) from error
         except NotWritten as error:

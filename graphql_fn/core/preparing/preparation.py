@@ -56,7 +56,7 @@ class Preparation:
             found = await turns.wait_for(asyncio.get_running_loop().run_in_executor(_thread, prepare))
         cost = found.cost
         if found.scans and cost <= self.limits.cost:
-            cost = self._walk(found, await self.function.rows()).cost(found.node)
+            cost = self._walk(found, await turns.wait_for(self.function.rows())).cost(found.node)
         if cost > self.limits.cost:
             text = f"the query may come to {cost} objects, {self.limits.cost} are the most: ask for smaller pages"
             raise RequestRefused([GraphQLError(text)], QueryOutcome.OVER_LIMIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -137,6 +138,17 @@ async def test_the_worst_that_the_limits_let_through_is_judged_quickly(name: str
 async def test_a_resolver_that_takes_too_long_is_given_up() -> None:
     with within(10):
         result = await ask("{ hello slow }", evaluator=trouble(limits=QueryLimits(seconds=0.05)))
+    assert (result.outcome, messages(result)) == (QueryOutcome.OUT_OF_TIME, ["the query took longer than 0.05 s"])
+
+
+async def test_a_look_at_the_sizes_of_tables_that_takes_too_long_is_given_up() -> None:
+    async def rows() -> dict[str, int]:
+        await asyncio.sleep(30)
+        return {}
+
+    function = Function(name="slow", schema=HELLO.schema, scans={"Query.hello": ("greetings",)}, rows=rows)
+    with within(10):
+        result = await ask("{ hello }", evaluator=Evaluator(function, QueryLimits(seconds=0.05)))
     assert (result.outcome, messages(result)) == (QueryOutcome.OUT_OF_TIME, ["the query took longer than 0.05 s"])
 
 

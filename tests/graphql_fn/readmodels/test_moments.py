@@ -194,6 +194,20 @@ async def test_a_result_waits_for_the_sequence_that_is_asked_for(running: Ledger
     assert "10000 was asked for" in late.document["errors"][0]["message"]
 
 
+async def test_a_wait_for_a_sequence_ends_in_time_if_the_tables_do_not_answer(
+    running: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reached() -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    monkeypatch.setattr(running.replica.tables, "reached", reached)
+    hasty = Evaluator(running.evaluator.function, QueryLimits(seconds=2))
+    async with asyncio.timeout(60):
+        late = await hasty.evaluate(GraphQLRequest("{ products(first: 1) { nodes { name } } }", min_sequence=1))
+    assert (late.outcome, "data" in late.document) == (QueryOutcome.BEHIND, False)
+
+
 async def test_a_result_without_the_commit_that_is_asked_for_is_refused(running: Ledger) -> None:
     """The tables are past the commit, and leave it out: its aggregate is parked."""
     query = f'{{ product(ean13: "{code_of(1)}") {{ currentStock }} }}'
