@@ -248,6 +248,7 @@ CASES = (
             "tasks_by_id.ids": ([f"task-{number}" for number in range(30)],),
             "analyses_of_tasks.ids": (("task-4", "none"),),
             "history_of.ids": ((analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),),
+            "latest_of.ids": ((analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),),
             "tasks_of.repos": (("r1", "r2"),),
             "count_tasks_of.repos": (("r1", "r2"),),
             "count_history_of.ids": ((analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),),
@@ -424,6 +425,7 @@ async def test_the_lists_of_many_parents_do_not_run_a_subquery_for_each_parent_a
         await fill(store, models.load(model), {"pantry": pantry_rows, "tracker": tracker_rows}[model]())
         if model == "tracker":
             await TrackerGraph(asking).history_of(["a1", "a2"], part)
+            await TrackerGraph(asking).latest_of(["a1", "a2"])
         else:
             await PantryGraph(asking).movements_of(EANS[:2], part)
             await PantryGraph(asking).products_of(["c1", "c2"], part)

@@ -22,7 +22,6 @@ from graphql_fn.readmodels.nodes import node_id
 from graphql_fn.readmodels.paging import size_of
 from graphql_fn.readmodels.tracker.queries import PROJECT_ORDER, QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
 from projections.model import timestamp_text
-from projections.queries.sql import ListPart
 from servicekit.readside.replica import ReadReplica
 
 LONGEST_PROFILE = 1024 * 1024
@@ -31,7 +30,6 @@ LONGEST_LOG = 64 * 1024
 """Bytes of the log of an attempt in a result: its end."""
 REPORTS, REPORT_ROWS = "reports", 20_000
 """Functions of two reports, or commits of a search in the log, as rows of a table."""
-_LATEST = ListPart(limit=1)
 
 
 def _projects_of(repo: RepoView, _info: Info, **page: Any) -> Any:
@@ -50,9 +48,8 @@ def _settings_of(repo: RepoView, name: str) -> ProjectConfig:
     return repo.configs.get(name) or ProjectConfig()
 
 
-async def _latest_of(project: ProjectOf, info: Info) -> AnalysisView | None:
-    found = await info.context.load(TrackerGraph.history_of, project.analysis_id, _LATEST)
-    return found.items[0] if found else None
+def _latest_of(project: ProjectOf, info: Info) -> Any:
+    return info.context.load(TrackerGraph.latest_of, project.analysis_id)
 
 
 def _history_of(project: ProjectOf, info: Info, **page: Any) -> Any:

@@ -100,7 +100,7 @@ async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk
     } } } }"""
     before = await running.statements()
     repo = (await running.ask(query, url=URL))["repo"]
-    assert await running.statements() - before == 2  # the repository, and the latest of all projects, which also is the history
+    assert await running.statements() - before == 3  # the repository, the latest of all projects, and their histories
     assert (repo["url"], repo["status"]) == (URL, "ready")
     projects = repo["projects"]["nodes"]
     assert [project["name"] for project in projects] == [".", "p1", "p2"]
@@ -112,6 +112,26 @@ async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk
         expected = {"function": "Store.Put", "crap": 31.5, "complexity": 2, "coverage": 50, "file": "a.go", "line": 2}
         assert (worst, latest["functions"]["pageInfo"]) == (expected, {"hasNextPage": True})
         assert project["history"] == {"nodes": [{"taskId": task}], "pageInfo": {"hasNextPage": True}}
+
+
+async def test_an_analysis_that_was_made_as_a_base_of_comparisons_is_not_the_latest_of_its_project(running: Running) -> None:
+    query = """query($url: String!) { repo(url: $url) { projects { nodes {
+        latestAnalysis { taskId } history { nodes { taskId } } } } } analyses { nodes { taskId repoUrl } } }"""
+    older, newer = running.tasks
+    with closing(sqlite3.connect(running.system.database)) as tables:
+        with tables:
+            tables.execute("UPDATE analyses SET baseline = 1 WHERE task_id IN (?, ?, ?)", newer)
+        try:
+            found = await running.ask(query, url=URL)
+        finally:
+            with tables:
+                tables.execute("UPDATE analyses SET baseline = 0")
+    projects = found["repo"]["projects"]["nodes"]
+    assert [project["latestAnalysis"]["taskId"] for project in projects] == older
+    assert [one["taskId"] for one in found["analyses"]["nodes"] if one["repoUrl"] == URL] == older
+    assert [[one["taskId"] for one in project["history"]["nodes"]] for project in projects] == [
+        [last, first] for first, last in zip(older, newer, strict=True)
+    ]
 
 
 async def test_a_cursor_among_projects_is_valid_while_projects_come_and_go(running: Running) -> None:
