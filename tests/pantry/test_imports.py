@@ -54,6 +54,19 @@ async def test_many_movements_at_once_each_with_its_own_answer(server: Server, n
         assert (answer.status, bool(answer.body["error"])) == (400, True), answer
 
 
+async def test_a_byte_order_mark_in_front_of_any_form_of_rows_is_left_out(server: Server, new_code: Callable[[], str]) -> None:
+    code = new_code()
+    await server.create(code)
+    row = {"product_ean13": code, "type": "in", "quantity": 1}
+    table = f"product_ean13;type;quantity\n{code};in;1\n"
+    forms = {"application/json": json.dumps([row]), "application/x-ndjson": json.dumps(row), "text/csv": table}
+    for booked, (media, text) in enumerate(forms.items(), start=1):
+        body = text.encode("utf-8-sig")
+        answer = await server.ask("POST", f"{API}/movements:batch", data=body, headers={"Content-Type": media})
+        assert (answer.status, answer.body.get("accepted")) == (200, 1), answer
+        assert await server.stock(code) == booked
+
+
 async def _imported(server: Server, path: str, table: str, **headers: str) -> Answer:
     answer = await server.ask("POST", API + path, data=table.encode(), headers={"Content-Type": "text/csv", **headers})
     assert answer.status == 200, answer

@@ -5,6 +5,7 @@ A file is a JSON list, NDJSON, or a table as spreadsheets write it, with `,`, `;
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -140,8 +141,9 @@ def counts_of(statuses: Collection[int]) -> Mapping[str, int]:
 
 def _rows(raw: bytes, media: str, columns: Columns) -> Iterable[Mapping[str, Any] | FieldError]:
     """Return the rows of a body; a row that cannot be read is a FieldError among them. Raises Malformed, Invalid."""
+    raw = raw.removeprefix(codecs.BOM_UTF8)
     if media == TABLE:
-        return _of_table(body.text(raw).removeprefix("\ufeff"), columns)
+        return _of_table(body.text(raw), columns)
     if media == LINES:
         return (_of_line(line) for line in raw.splitlines() if line.strip())
     rows = body.parse(raw)
