@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 import msgspec
 
-from eventlog.commands.deciding import decide_in_order
+from eventlog.commands.deciding import decide_in_order, events_of
 from eventlog.commands.keys import Keys
 from eventlog.commands.loading import LoadedAggregate, Loader
 from eventlog.commands.queues import AggregateQueue, AggregateQueues
@@ -135,8 +135,9 @@ class Commands:
     ) -> Sequence[Outcome[Any, Any]]:
         """Decide a command on several aggregates and store all events or none, in one atomic batch.
 
-        An idempotency key belongs to the first aggregate: its step must have events, and a repetition must name the same
-        aggregate. Errors as in `execute`. Raises ValueError for steps of which two are on one aggregate.
+        An idempotency key belongs to the first aggregate, and a repetition must name the same one. Its answer has the outcomes
+        of the steps that had events. Errors as in `execute`. Raises ValueError for steps of which two are on one aggregate, and
+        for a key if later steps have events and the first one has none.
         """
         if len({step.aggregate for step in steps}) < len(steps):
             raise ValueError("two steps are on one aggregate: decide them as one command")
@@ -276,7 +277,7 @@ class Commands:
         at = self._now()
         for index, (step, known) in enumerate(zip(steps, loaded, strict=True)):
             before = step.decider.fold((), known.state)
-            events = tuple(step.decider.decide(step.command, before))
+            events = events_of(step.decider, step.command, before, None if index else context.key)
             state = step.decider.fold(events, before)
             outcomes.append(Outcome(aggregate=step.aggregate, sequence=known.sequence, events=events, state=state))
             if events:
@@ -289,6 +290,8 @@ class Commands:
                 proposals.append(
                     Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit, prev=known.digest, key=own.key)
                 )
+        if proposals and context.key is not None and not outcomes[0].events:
+            raise ValueError(f"the first step, on {outcomes[0].aggregate.subject}, has no events for the idempotency key")
         return outcomes, proposals
 
     async def _lost(self) -> None:

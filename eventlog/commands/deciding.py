@@ -57,9 +57,7 @@ async def decide_in_order(
 
 
 def _judge(decider: Decider[Any, Any, Any], waiting: Pending, round_: Round) -> Decided:
-    events = tuple(decider.decide(waiting.command, round_.state))
-    if not events and waiting.context.key is not None and decider.confirm is not None:
-        events = (decider.confirm(waiting.command, round_.state),)
+    events = events_of(decider, waiting.command, round_.state, waiting.context.key)
     if events:
         state = decider.fold(events, round_.state)  # before there is a draft: it may raise, and then the command has no place
         draft = round_.draft(waiting.context.key)
@@ -68,6 +66,14 @@ def _judge(decider: Decider[Any, Any, Any], waiting: Pending, round_: Round) -> 
     else:
         round_.unguarded = True
     return Decided(events, round_.state)
+
+
+def events_of(decider: Decider[Any, Any, Any], command: Any, state: Any, key: str | None) -> tuple[Any, ...]:
+    """The events of a command: the one that confirms it if there are no others, and it has an idempotency key."""
+    events = tuple(decider.decide(command, state))
+    if not events and key is not None and decider.confirm is not None:
+        return (decider.confirm(command, state),)
+    return events
 
 
 def _again(answer: Answer) -> Answer:

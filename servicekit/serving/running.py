@@ -56,7 +56,11 @@ class Running:
         return outcome
 
     async def execute_together(self, steps: Sequence[CommandStep[Any, Any, Any]], call: Call[Any]) -> Sequence[Outcome[Any, Any]]:
-        """Execute a request's commands on several aggregates, all or none, and wait until the tables show their events."""
+        """Execute a request's commands on several aggregates, all or none, and wait until the tables show their events.
+
+        The request's idempotency key belongs to the first step, which needs an event. A repetition has the outcomes of the steps
+        that had events. Raises the errors of `eventlog.commands.Commands.execute_together`.
+        """
         outcomes = await self.side.commands.execute_together(steps, context(call))
         await self.side.wait_visible(max(outcome.sequence for outcome in outcomes))
         return outcomes

@@ -11,12 +11,13 @@ from eventlog import (
     AggregateId,
     Conflict,
     Context,
+    Decider,
     Unavailable,
 )
 from eventlog.commands import Commands, CommandStep
 from eventlog.support.wire import GUARD
 from tests.eventlog.commands.counters import ONE, Slow, add, history
-from tests.support.log.counter import COUNTER, Add, Short
+from tests.support.log.counter import COUNTER, Add, Added, Short
 
 
 class TestTogether:
@@ -89,6 +90,35 @@ class TestTogether:
         log.damage(3)
         with pytest.raises(Unavailable, match="sequence 3 cannot be read now"):
             await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=-3))], context)
+
+    async def test_a_key_needs_events_of_the_first_step(self, commands: Commands, log: Slow) -> None:
+        """A repetition would take effect twice, because no commit has the key. No event is stored."""
+        steps = [CommandStep(COUNTER, "one", Add(amount=0)), CommandStep(COUNTER, "two", Add(amount=1))]
+        context = Context(key="k", fingerprint="f")
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"the first step, on test\.counter\.one, has no events for the idempotency key"):
+                await commands.execute_together(steps, context)
+        assert (await log.head()).last == 0
+        first, second = await commands.execute_together(steps)
+        assert (first.events, second.state.total) == ((), 1)
+        nothing, _ = await commands.execute_together(
+            [CommandStep(COUNTER, id_, Add(amount=0)) for id_ in ("one", "two")], context
+        )
+        assert (nothing.events, (await log.head()).last) == ((), 1)
+
+    async def test_a_first_step_that_changes_nothing_is_confirmed_for_the_key(self, commands: Commands) -> None:
+        """As a command on one aggregate is, if its decider has `confirm`."""
+        confirming = Decider(
+            COUNTER.category,
+            COUNTER.decide,
+            COUNTER.evolve,
+            lambda command, state: Added(amount=0, total=state.total, by=command.by),
+        )
+        await add(commands, 5)
+        steps = [CommandStep(confirming, "one", Add(amount=0, by="me")), CommandStep(COUNTER, "two", Add(amount=1))]
+        for replayed in (False, True):
+            outcomes = await commands.execute_together(steps, Context(key="k", fingerprint="f"))
+            assert [(outcome.replayed, outcome.state.total) for outcome in outcomes] == [(replayed, 5), (replayed, 1)]
 
     async def test_a_new_aggregate_that_exists_is_loaded_and_judged(self, commands: Commands) -> None:
         await add(commands, 5)
