@@ -15,13 +15,23 @@ function show({ id, cents }) {
 
 async function follow() {
   const events = new EventSource("/api/events");
+  let changed = new Set(); // accounts with an event on this connection: the list may be older
   events.onopen = async () => {
-    const answer = await fetch("/api/accounts");
-    for (const balance of await answer.json()) show(balance);
+    const here = (changed = new Set());
+    const balances = await (await fetch("/api/accounts")).json();
+    if (here !== changed) return; // the connection was lost
+    for (const balance of balances) if (!changed.has(balance.id)) show(balance);
     state.textContent = "live";
   };
-  events.onerror = () => (state.textContent = "reconnecting");
-  events.addEventListener("balance", (event) => show(JSON.parse(event.data)));
+  events.onerror = () => {
+    changed = new Set();
+    state.textContent = "reconnecting";
+  };
+  events.addEventListener("balance", (event) => {
+    const balance = JSON.parse(event.data);
+    changed.add(balance.id);
+    show(balance);
+  });
 }
 
 follow();

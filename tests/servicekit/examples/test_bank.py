@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from openapi_spec_validator import validate
+from playwright.async_api import Route, expect
 
 from eventlog.testing.scenario import given
 from examples.bank.service import ACCOUNT, BANK, MoneyMoved, Refused
@@ -23,6 +24,8 @@ from servicekit import ServiceSettings
 from tests.httpkit.eventsource import EventSource
 from tests.support import ROOT
 from tests.support.readside.postgres import fresh_database
+from tests.support.waiting import wait_until
+from tests.support.web.browser import chromium
 
 MODEL = "examples.bank.service:MODEL"
 
@@ -133,6 +136,58 @@ async def test_clients_follow_the_balances_and_resume(bank: Bank) -> None:
         missed = stream.events()
         found = [json.loads((await anext(missed)).data) for _ in range(2)]
     assert found == [{"id": "anna", "cents": 300}, {"id": "bob", "cents": 200}]
+
+
+async def test_the_page_keeps_a_balance_that_came_while_the_list_was_on_its_way(nats_url: str, tmp_path: Path) -> None:
+    """The list is older than the event. Accounts without an event are taken from the list."""
+    settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
+    async with listening(settings) as bank, chromium() as browser:
+        await bank.deposit("anna", 500)
+        await bank.deposit("bob", 1)
+        page = await browser.new_page()
+
+        async def late(route: Route) -> None:
+            answer = await route.fetch()
+            await bank.deposit("anna", 200)
+            await expect(page.locator("#account-anna")).to_have_text("anna700")
+            await route.fulfill(response=answer)
+
+        await page.route("**/api/accounts", late)
+        await page.goto(str(bank.http._base_url))
+        await expect(page.locator("#state")).to_have_text("live")
+        assert await page.locator("#balances tr").all_inner_texts() == ["anna\t700", "bob\t1"]
+
+
+async def test_the_page_is_not_live_if_its_stream_ended_while_the_list_was_on_its_way(nats_url: str, tmp_path: Path) -> None:
+    """The list of the lost connection is left out. The next connection brings another one."""
+    settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
+    async with listening(settings) as bank, chromium() as browser:
+        page = await browser.new_page()
+        lists: list[Route] = []
+        streams: list[Route] = []
+
+        async def accounts(route: Route) -> None:
+            lists.append(route)
+
+        async def stream(route: Route) -> None:
+            streams.append(route)
+            if len(streams) == 1:  # it ends at once
+                await route.fulfill(content_type="text/event-stream", body="retry: 100\n\n")
+
+        await page.route("**/api/accounts", accounts)
+        await page.route("**/api/events", stream)
+        await page.goto(str(bank.http._base_url))
+        await wait_until(lambda: len(streams) == 2 and len(lists) == 1)
+        await expect(page.locator("#state")).to_have_text("reconnecting")
+        await lists[0].fulfill(json=[{"id": "anna", "cents": 500}])
+        await page.wait_for_function("performance.getEntriesByName(location.origin + '/api/accounts').length === 1")
+        assert await page.locator("#state").inner_text() == "reconnecting"
+        await bank.deposit("anna", 700)
+        await streams[1].continue_()
+        await wait_until(lambda: len(lists) == 2)
+        await lists[1].continue_()
+        await expect(page.locator("#state")).to_have_text("live")
+        assert await page.locator("#balances tr").all_inner_texts() == ["anna\t700"]
 
 
 async def test_it_describes_itself_and_says_how_it_is(bank: Bank) -> None:
