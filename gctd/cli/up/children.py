@@ -54,7 +54,11 @@ class ChildProgram:
 
 
 class StartFailed(Exception):
-    """A service ended, or was not ready in time, when it was started; the text has the end of its log."""
+    """A service ended, was not ready in time, or cannot be seen, when it was started; the text has the reason."""
+
+
+class TokenWanted(Exception):
+    """Whether a service is ready is shown with a token only, and `gctd up` has none that is valid."""
 
 
 class Supervised(Startable, Protocol):
@@ -118,9 +122,11 @@ class ChildProcess:
         try:
             async with asyncio.timeout(START_TIMEOUT) as bound:
                 await self._until_ready(self._process, self._ended, bound)
-        except TimeoutError:
+        except (TimeoutError, TokenWanted) as error:
             self.kill()
             await self.wait()
+            if isinstance(error, TokenWanted):
+                raise StartFailed(f"{self.name} cannot be seen: {error}") from None
             raise self._failure(f"was not ready, and said nothing new of it for {START_TIMEOUT:g} s") from None
 
     async def wait(self) -> int:
@@ -194,10 +200,12 @@ def _log(file: Path) -> logging.Handler:
 
 
 async def _why_not(session: aiohttp.ClientSession, ready: Ready, pid: int) -> bytes | None:
-    """None if the service is ready; else the reason, if it gives one."""
+    """None if the service is ready; else the reason, if it gives one. Raises TokenWanted."""
     try:
         async with session.get(ready.url, headers=ready.headers) as response:
             body = await response.read()
+            if response.status in {401, 403}:
+                raise TokenWanted(f"{ready.url} is answered with {response.status}: set GCTD_AUTH_TOKEN to a valid token")
             if response.status == 200:
                 return None if ready.is_right(body, pid) else b""
             return body if response.status == 503 else b""

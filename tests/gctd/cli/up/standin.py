@@ -1,7 +1,8 @@
 """A service for tests of the supervisor: it answers /readyz with its name, and misbehaves on request.
 
 Arguments: port, and a kind of behaviour: `fail` ends at once with status 3, `stubborn` ignores SIGTERM, `slow` takes 1 s to end,
-`busy` is ready after 10 s and reports its progress until then, `stuck` is never ready, and its report never changes.
+`busy` is ready after 10 s and reports its progress until then, `stuck` is never ready, and its report never changes. `guarded`
+asks for a token.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ class _Ready(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         passed = time.monotonic() - began
         ready = behaviour != "stuck" and (behaviour != "busy" or passed > 10)
-        self.send_response(200 if ready else 503)
+        self.send_response(401 if behaviour == "guarded" else 200 if ready else 503)
         self.end_headers()
         if not ready:
             self.wfile.write(f"{passed if behaviour == 'busy' else 0:.1f} s".encode())

@@ -123,6 +123,14 @@ async def test_a_service_that_does_not_start_ends_all_with_the_end_of_its_log(tm
         assert not running.ready_file.exists()
 
 
+async def test_a_service_whose_readiness_needs_a_token_ends_all_with_advice_at_once(tmp_path: Path) -> None:
+    """As a worker does if the tracker asks for tokens, and `gctd up` has none: it could wait for ever."""
+    with _standins(tmp_path, ORDERLY, "guarded") as running:
+        assert await running.end() == 1
+        assert "error: service-2 cannot be seen: http://127.0.0.1:" in running.said
+        assert "/readyz is answered with 401: set GCTD_AUTH_TOKEN to a valid token" in running.said
+
+
 async def test_a_service_that_says_how_far_it_is_is_given_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have tables to make first; one that says nothing new is given up."""
     monkeypatch.setattr("gctd.cli.up.children.START_TIMEOUT", 8.0)
