@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -56,6 +56,8 @@ class EventChange:
 class CommitFrames:
     """Makes frames of commits: `show` gives the frames of each event, in order.
 
+    A client resumes after the place of a frame. So a frame that is not after the previous one of its commit gets the next place.
+
     `deciders` by category: commits of other categories have no frames. `show` gets the state before each event of a commit with
     several events, and of a commit that `needs_previous_state`. This costs a read of the log.
     """
@@ -76,7 +78,7 @@ class CommitFrames:
             if commit.lost is not None or commit.category not in self._deciders:
                 continue
             try:
-                found = [frame for happened in await self._happened(commit) for frame in self._show(happened)]
+                found = list(_in_places(frame for happened in await self._happened(commit) for frame in self._show(happened)))
             except UndecodableCommit as error:
                 _log.warning("a commit cannot be shown", sequence=commit.sequence, reason=str(error))
             else:
@@ -114,6 +116,17 @@ class CommitFrames:
         if (await self._log.head()).last < sequence:  # a leader that was elected just now may not know its own end yet
             raise Unavailable(f"sequence {sequence} cannot be read now")
         raise SequenceGap(sequence, None)
+
+
+def _in_places(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """The frames of one commit, each at a later place than the one before."""
+    last: Position | None = None
+    for frame in frames:
+        placed = frame
+        if last is not None and frame.position <= last:
+            placed = attrs.evolve(frame, position=Position(last.sequence, last.index + 1))
+        last = placed.position
+        yield placed
 
 
 class Feed:

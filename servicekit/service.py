@@ -72,8 +72,8 @@ async def follow_events(request: Nothing, call: Call[Running]) -> web.StreamResp
 class Service:
     """A service over one read model and the stream that it is made from.
 
-    `deciders` are the rules of its aggregates, `routes` its API. `show` gives the frames of an event for the event stream;
-    `events` are the names and data classes of these frames. With `events` there is a route at `events_path`.
+    `deciders` are the rules of its aggregates, `routes` its API. `show` gives the frames of an event for the event stream, any
+    number of them; `events` are the names and data classes of these frames. With `events` there is a route at `events_path`.
     `show` gets the state before the events of a commit that `needs_previous_state`, which may cost a read of the log.
     `pages` are served besides the API. `tokens` are its personal tokens, which its read model has by
     `servicekit.access.model.with_tokens`; without them there is one token, the setting `auth_token`.

@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import attrs
 import pytest
 import pytest_asyncio
 from openapi_spec_validator import validate
@@ -19,8 +20,9 @@ from playwright.async_api import Route, expect
 
 from eventlog.testing.scenario import given
 from examples.bank.service import ACCOUNT, BANK, MoneyMoved, Refused
+from httpkit import Frame, encode
 from projections.stores.postgres.server import PostgresServer
-from servicekit import ServiceSettings
+from servicekit import EventChange, ServiceSettings
 from tests.httpkit.eventsource import EventSource
 from tests.support import ROOT
 from tests.support.readside.postgres import fresh_database
@@ -136,6 +138,38 @@ async def test_clients_follow_the_balances_and_resume(bank: Bank) -> None:
         missed = stream.events()
         found = [json.loads((await anext(missed)).data) for _ in range(2)]
     assert found == [{"id": "anna", "cents": 300}, {"id": "bob", "cents": 200}]
+
+
+def audited(change: EventChange) -> Iterable[Frame]:
+    """Two frames of each event, both at its place. A deposit of one cent has no frame."""
+    if abs(change.event.data.cents) > 1:
+        yield Frame(change.event.position, "audit", encode(change.event.data.cents))
+        yield Frame(change.event.position, "balance", encode(change.after.cents))
+
+
+async def test_an_event_may_have_several_frames_and_a_client_resumes_between_them(nats_url: str, tmp_path: Path) -> None:
+    """Each frame comes once, in order: live, from the log, and also of a commit with several events."""
+    service = attrs.evolve(BANK, show=audited, events={"audit": int, "balance": int})
+    settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
+    async with service.listening(settings) as address, aiohttp.ClientSession(address.url) as http:
+        bank, stream = Bank(http, settings), EventSource(http, "/api/events", last_id="0")
+        async with stream.connected():
+            await bank.deposit("anna", 500)
+            await asyncio.gather(*(bank.deposit("anna", cents) for cents in (5, 1, 7)))
+            live = await stream.take(6)
+        frames = [(event.name, event.data) for event in live]
+        assert frames[:2] == [("audit", "500"), ("balance", "500")]
+        assert {frame for frame in frames[2:] if frame[0] == "audit"} == {("audit", "5"), ("audit", "7")}
+        assert len({event.id for event in live}) == 6
+        for number, event in enumerate(live[:-1], 1):
+            again = EventSource(http, "/api/events", last_id=event.id)
+            async with again.connected():
+                assert await again.take(6 - number) == live[number:]
+    async with service.listening(settings) as address, aiohttp.ClientSession(address.url) as http:
+        for number, event in enumerate(live[:-1], 1):
+            replayed = EventSource(http, "/api/events", last_id=event.id)
+            async with replayed.connected():
+                assert await replayed.take(6 - number) == live[number:]
 
 
 async def test_the_page_keeps_a_balance_that_came_while_the_list_was_on_its_way(nats_url: str, tmp_path: Path) -> None:
