@@ -21,6 +21,7 @@ from httpkit.errors import FieldError
 from httpkit.messages import body, csv_form
 from httpkit.messages.binding import Binder
 from httpkit.messages.encoding import encode
+from httpkit.messages.fields import Source
 from httpkit.problems import AboutField, Busy, Invalid, status_of
 from httpkit.routes import SAFE, Answer, Call, Route
 from httpkit.server.callers import CALLER
@@ -48,6 +49,7 @@ class Operation(Generic[S]):
     """A route of one application, with its request class compiled. `handle` is the handler for aiohttp."""
 
     def __init__(self, route: Route[S], services: S, edge: Edge) -> None:
+        """Raises ValueError for a request class that does not fit the route."""
         self.route = route
         self.binder: Binder[Any] = Binder(
             route.request_type,
@@ -63,6 +65,10 @@ class Operation(Generic[S]):
         self._max_body = route.max_body or edge.max_body
         self._time_limit = route.time_limit or edge.time_limit
         self._deadlines = TimeoutPool(self._time_limit)
+        for field in self.binder.fields:
+            if field.source is Source.PATH and f"{{{field.name}}}" not in route.path:
+                name = self.binder.cls.__name__
+                raise ValueError(f"{route.method} {route.path}: the path lacks the parameter {field.name} of {name}")
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request. Raises what cannot be answered with a value; the middleware makes problems of it."""

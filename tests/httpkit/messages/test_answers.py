@@ -257,6 +257,13 @@ async def test_literal_paths_come_before_parameters_whatever_the_order_of_the_ta
 
 
 def test_a_route_that_is_in_the_table_twice_is_refused() -> None:
-    route: Route[Any] = Route("GET", "/a", show_thing, summary="")
-    with pytest.raises(ValueError, match="GET /a is in the table twice"):
+    route: Route[Any] = Route("GET", "/a/{id}", show_thing, summary="")
+    with pytest.raises(ValueError, match=r"GET /a/\{id\} is in the table twice"):
         build_application([route, route], None, Edge(title="x", version="1"), health=Health({}))
+
+
+def test_a_parameter_that_the_path_of_its_route_lacks_is_refused() -> None:
+    """Each request would be a fault."""
+    table: list[Route[Any]] = [Route("GET", "/things/{ident}", show_thing, summary="A thing")]
+    with pytest.raises(ValueError, match=r"GET /things/\{ident\}: the path lacks the parameter id of ThingId"):
+        build_application(table, None, Edge(title="", version=""), health=Health({}))
