@@ -1,4 +1,4 @@
-"""The history of the kitchen's page: it is of the present, and a time that is none is no end of the page."""
+"""The history of the kitchen's page has the present bookings, and reports a text that is not a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ async def test_the_bookings_follow_what_others_book(kitchen: PantrySystem, cook:
     page = await cook.open("/?view=history")
     bookings = page.get_by_role("list", name="Bookings").get_by_role("listitem")
     await expect(bookings.first).to_contain_text("A jam")
-    for quantity in (3.25, 4.25):
-        movement = await kitchen.one.moved("in", quantity, MILK)
-        await expect(bookings.first).to_contain_text(f"Milk: in {quantity} l")
+    movement = await kitchen.one.moved("in", 3.25, MILK)
+    await expect(bookings.first).to_contain_text("Milk: in 3.25 l")
     await kitchen.one.post(f"/movements/{movement['id']}/undo")
     await expect(bookings.first).to_contain_text("undoes another")
     await expect(bookings.nth(1)).to_contain_text("undone")

@@ -113,7 +113,7 @@ export function Import() {
     });
   const isPresent = preview?.table === text;
   const isUnsettled = preview !== null && preview.open && isPresent; // a new preview would have another key
-  const shown = isPresent || preview?.open ? preview : null; // rows of a former table say nothing of the present one
+  const shown = isPresent || preview?.open ? preview : null; // without an answer, an earlier table can be sent again
   return (
     <section class="panel create" aria-labelledby="import-title">
       <h2 id="import-title">Import</h2>
