@@ -139,3 +139,32 @@ async def test_the_log_counts_events_that_came_while_it_was_read(dashboard: Dash
 async def test_a_task_that_was_cancelled_before_an_attempt_waits_for_no_worker(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open(f"/tasks/{dashboard.failed}")
     await expect(page.get_by_text("No worker began it.")).to_be_visible()
+
+
+async def test_the_score_of_an_old_analysis_is_read_and_an_unknown_one_is_asked_for_once(
+    measured: Measured, reader: Visitor
+) -> None:
+    """A history has its analyses page by page, and may have none of a task in the list."""
+    asked: list[str] = []
+
+    async def short(route: Route) -> None:
+        asked.append(route.request.url)
+        await route.continue_(url=route.request.url.replace("limit=1000", "limit=1"))
+
+    async def none(route: Route) -> None:
+        asked.append(route.request.url)
+        await route.fulfill(json=[])
+
+    history = re.compile(r"/history\?")
+    await reader.context.route(history, short)
+    page = await reader.open("/tasks")
+    for task in measured.project.tasks:
+        await expect(page.locator(f'tr[data-key="{task}"]').get_by_title(re.compile("average CRAP"))).to_be_visible()
+    await reader.context.unroute(history)
+    await reader.context.route(history, none)
+    asked.clear()
+    async with page.expect_request(history):
+        await page.reload()
+    await measured.single.analyze(attrs.evolve(FIRST, commit_sha="8" * 40))
+    await expect(page.locator(f'tr[data-key="{measured.single.tasks[-1]}"]')).to_contain_text("completed")
+    assert len(asked) < 10, "no request follows another one without end"

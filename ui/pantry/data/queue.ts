@@ -87,11 +87,12 @@ export async function drop(change: Change): Promise<void> {
   await forget(change);
 }
 
-/** Send a refused change again, perhaps another one: a refused one had no effect. A second call (a double click) has none. */
+/** Send a refused change again, perhaps another one: a refused one had no effect. It is sent once, also at a double click. */
 export async function again(refused: Change, path = refused.path, body = refused.body, text = refused.text): Promise<void> {
   if (!changes.some(({ id }) => id === refused.id)) return;
   changes = changes.filter(({ id }) => id !== refused.id);
-  await put(refused.ean13, path, body, text);
+  publish();
+  await put(refused.ean13, path, body, text); // before the refusal leaves the disk: a killed browser loses nothing
   await forget(refused);
 }
 
