@@ -1,14 +1,14 @@
 // The results of completed tasks. The results of a project are read together, when the first of them is looked at.
 
 import { Cell } from "../../kit/data/cell";
-import { read } from "../../kit/data/http";
+import { readPages } from "../../kit/data/http";
 import { figuresOf } from "./risky";
 import type { HistoryEntry, Summary, Task } from "./types";
 
 const summaries = new Map<string, Summary>();
 const asked = new Map<string, Set<string>>();
-/** Tasks that are not among the newest results of their project. */
-const older = new Set<string>();
+/** Tasks that no history of their project has: they are not asked for again. */
+const unknown = new Set<string>();
 
 /** Called when more is known. */
 export const scores = new Cell<ReadonlyMap<string, Summary>>(summaries);
@@ -17,7 +17,7 @@ export const scores = new Cell<ReadonlyMap<string, Summary>>(summaries);
 export function scoreOf(task: Task): Summary | undefined {
   if (task.status !== "completed" || !task.analysis_id) return undefined;
   const found = summaries.get(task.id);
-  if (!found && !older.has(task.id)) void ask(task.analysis_id, task.id);
+  if (!found && !unknown.has(task.id)) void ask(task.analysis_id, task.id);
   return found;
 }
 
@@ -29,9 +29,12 @@ async function ask(analysis: string, task: string): Promise<void> {
   if (summaries.has(task) || [...before][0] !== task) return;
   const wanted = [...before];
   try {
-    for (const entry of await read<HistoryEntry[]>(`/api/repos/${analysis}/history?limit=1000`)) summaries.set(entry.task_id, figuresOf(entry));
-    for (const one of wanted) if (!summaries.has(one)) older.add(one);
-    scores.tell();
+    await readPages<HistoryEntry>(`/api/repos/${analysis}/history?limit=1000`, (page) => {
+      for (const entry of page) summaries.set(entry.task_id, figuresOf(entry));
+      scores.tell();
+      return wanted.some((each) => !summaries.has(each));
+    });
+    for (const each of wanted) if (!summaries.has(each)) unknown.add(each);
   } catch {
     return; // the list is worth showing without scores; the task itself shows the error
   } finally {

@@ -104,18 +104,17 @@ export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await ask<T>("GET", path, signal ? { signal } : {})).body;
 }
 
-/** All pages of a list, at most `most` elements; `page` is given each as it comes. */
+/** All pages of a list, at most `most` elements; `page` is given each as it comes, and its answer `false` ends the reading. */
 export async function readPages<T>(
   path: string,
-  page: (elements: T[], sequence: number) => void,
+  page: (elements: T[], sequence: number) => unknown,
   { signal, most = Infinity }: { signal?: AbortSignal; most?: number } = {},
 ): Promise<void> {
   let count = 0;
   for (let next: string | null = path; next && count < most; ) {
     const answer: Answer<T[]> = await ask("GET", next, signal ? { signal } : {});
     count += answer.body.length;
-    page(answer.body, answer.sequence);
-    next = answer.next;
+    next = page(answer.body, answer.sequence) === false ? null : answer.next;
   }
 }
 
