@@ -136,6 +136,29 @@ async def test_the_log_counts_events_that_came_while_it_was_read(dashboard: Dash
     await expect(newer).to_have_count(0)
 
 
+async def test_a_verdict_is_followed_by_the_gate_and_counted_by_the_log(measured: Measured, reader: Visitor) -> None:
+    """The gate was unknown when its page was opened: the base was not analysed yet."""
+    asked = False
+
+    async def early(route: Route) -> None:
+        answer = await route.fetch()
+        early = {} if asked else {"result": "unknown", "reason": "the base is being analysed"}
+        await route.fulfill(response=answer, json=await answer.json() | early)
+
+    log = await reader.open("/log")
+    await expect(log.get_by_role("table", name="Events")).to_be_visible()
+    await reader.context.route(re.compile(r"/gate\?"), early)
+    page = await reader.open(await measured.address(f"?task={measured.project.tasks[1]}"))
+    gate = page.get_by_role("region", name="Gate")
+    await expect(gate).to_contain_text("the base is being analysed")
+    asked = True
+    await measured.system.post(f"{await measured.project.path}/gate", {"to": measured.project.tasks[1], "base": "1" * 40})
+    await expect(gate.get_by_text("not passed")).to_be_visible()
+    await expect(gate).not_to_contain_text("the base is being analysed")
+    await log.get_by_role("button", name="since: read again").click()
+    await expect(log.get_by_role("table", name="Events")).to_contain_text("VerdictAsked")
+
+
 async def test_a_task_that_was_cancelled_before_an_attempt_waits_for_no_worker(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open(f"/tasks/{dashboard.failed}")
     await expect(page.get_by_text("No worker began it.")).to_be_visible()

@@ -1,12 +1,16 @@
 // The quality gate: its verdict on an analysis with the limits in the address, and the fields that set them.
 
+import { useEffect } from "preact/hooks";
 import { read } from "../../kit/data/http";
+import type { Live } from "../../kit/data/live";
 import { useLoad } from "../../kit/data/load";
 import { Pill } from "../../kit/parts/pill";
 import { go, Link, useQuery, withQuery } from "../../kit/page/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { stream } from "../data/live";
 import { count, plural, score, shortCommit } from "../data/names";
 import { comparisonAt, functionAt } from "../data/places";
+import type { Task } from "../data/types";
 import type { Gate } from "./types";
 
 /** Limits of the gate, by the names that the API and the command line have for them. */
@@ -41,6 +45,18 @@ function commandOf(url: string, project: string, given: readonly (readonly [stri
   return ["gctd gate", shellQuoted(url), ...(project === "." ? [] : ["--project", shellQuoted(project)]), ...options].join(" ");
 }
 
+/** Judge again after each verdict on the project and each analysis of it, such as the analysis of a base, and if one may have been missed. */
+export function useJudgedAgain(id: string, reload: () => void): void {
+  useEffect(() => {
+    const isOurs = ({ name, data }: Live) =>
+      (name === "verdict" || (name === "task" && (data as Task).status === "completed")) && (data as { analysis_id?: string }).analysis_id === id;
+    const stops = [stream.onResync(reload), stream.listen((events) => events.some(isOurs) && reload())];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }, [id, reload]);
+}
+
 export function Verdict({ id, task, url, project }: { id: string; task: string; url: string; project: string }) {
   const [worse, setWorse] = useQuery("worse");
   const [measured, setMeasured] = useQuery("require_measured");
@@ -48,12 +64,13 @@ export function Verdict({ id, task, url, project }: { id: string; task: string; 
   const { given, wrong } = limitsOf(new URLSearchParams(location.search));
   const query = new URLSearchParams([["to", task], ["limit", "5"], ...given]).toString();
   const { value, error, reload } = useLoad((signal) => read<Gate>(`/api/repos/${id}/gate?${query}`, signal), [id, query]);
+  useJudgedAgain(id, reload);
   return (
     <>
       {wrong.length > 0 && <p class="bad">These limits of the address are left out, because the gate does not take their values: {wrong.join(", ")}.</p>}
-      {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
+      {error ? <ErrorPanel error={error} retry={reload} /> : null}
       {!value && !error && <Skeleton />}
-      {value && <Said gate={value} id={id} />}
+      {value && !error && <Said gate={value} id={id} />}
       <details class="limits" open={given.length > 0}>
         <summary>Limits</summary>
         <p class="muted">

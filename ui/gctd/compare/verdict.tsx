@@ -4,7 +4,7 @@ import { Problem, read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { useQuery } from "../../kit/page/router";
 import { ErrorPanel, Skeleton } from "../../kit/parts/states";
-import { Said } from "../analysis/gate";
+import { Said, useJudgedAgain } from "../analysis/gate";
 import type { Diff, Gate } from "../analysis/types";
 
 /** The address of a judgement: of this pair, or the stored one of the newer commit against its base. */
@@ -31,6 +31,7 @@ export function PairVerdict({ diff }: { diff: Diff }) {
   const [base] = useQuery("base");
   const isOneCommit = diff.from.commit_sha === diff.to.commit_sha;
   const { value, error, reload } = useLoad((signal) => (isOneCommit ? Promise.resolve(null) : judged(diff, base, signal)), [diff, base]);
+  useJudgedAgain(diff.id, reload);
   if (isOneCommit) return <p class="muted">Both analyses are of one commit: the gate judges the changes between two commits.</p>;
   if (error) return <ErrorPanel error={error} retry={reload} />;
   if (!value) return <Skeleton />;
