@@ -191,3 +191,27 @@ async def test_the_score_of_an_old_analysis_is_read_and_an_unknown_one_is_asked_
     await measured.single.analyze(attrs.evolve(FIRST, commit_sha="8" * 40))
     await expect(page.locator(f'tr[data-key="{measured.single.tasks[-1]}"]')).to_contain_text("completed")
     assert len(asked) < 6, "no request follows another one without end"
+
+
+async def test_a_list_that_is_cut_names_its_limit(dashboard: Dashboard, user: Visitor) -> None:
+    one = await dashboard.system.get(f"/api/tasks/{dashboard.done}")
+    last: int | None = None
+
+    async def page_of(route: Route) -> None:
+        """A thousand tasks for each page, and a link to the next one."""
+        number = int((re.findall(r"cursor=(\d+)", route.request.url) or [0])[0])
+        body = [one | {"id": f"task-{10**18 - 1000 * number - each}", "project": f"n{number}-{each}"} for each in range(1000)]
+        following = {} if number == last else {"Link": f'</api/tasks?limit=1000&cursor={number + 1}>; rel="next"'}
+        await route.fulfill(json=body, headers={"Event-Sequence": "1", **following})
+
+    await user.context.route("**/api/tasks?*", page_of)
+    page = await user.open("/tasks")
+    note = page.get_by_text("These are the newest 20,000 tasks")
+    await expect(note).to_be_visible()
+    await expect(page.get_by_role("button", name="all 20,000")).to_be_visible()
+    await page.get_by_role("link", name="gctd").click()
+    await expect(page.get_by_text("Figures of tasks are of the newest 20,000 tasks.")).to_be_visible()
+    last = 19
+    await page.goto(f"{dashboard.system.url}/tasks")
+    await expect(page.get_by_role("button", name="all 20,000")).to_be_visible()
+    await expect(note).to_have_count(0)

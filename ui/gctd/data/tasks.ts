@@ -9,7 +9,7 @@ import { stream } from "./live";
 import type { Progress, Status, Task } from "./types";
 
 /** A list has no more: beyond it a filter by the service's own parameters is the way. */
-const MOST = 20_000;
+export const MOST = 20_000;
 
 export interface Known {
   task: Task;
@@ -24,6 +24,8 @@ export interface TaskList {
   order: readonly string[];
   byId: ReadonlyMap<string, Known>;
   counts: Readonly<Record<Status, number>>;
+  /** Whether the service has older tasks, which are neither in the list nor in the counts. */
+  isCut: boolean;
   read: boolean;
   error: unknown;
 }
@@ -36,7 +38,7 @@ let order: string[] = [];
 
 const noCounts = (): Record<Status, number> => ({ pending: 0, queued: 0, running: 0, completed: 0, failed: 0, expired: 0 });
 
-export const tasks = new Cell<TaskList>({ order, byId, counts: noCounts(), read: false, error: null });
+export const tasks = new Cell<TaskList>({ order, byId, counts: noCounts(), isCut: false, read: false, error: null });
 
 /** Begin to follow. */
 export function startTasks(): void {
@@ -55,8 +57,9 @@ export const refresh = rereading<Task>({
     removed.clear();
   },
   put: (task, sequence) => put(task, sequence, 0),
-  leave: (found, sequence) => {
+  leave: (found, sequence, isWhole) => {
     for (const [id, known] of byId) if (!found.has(id) && known.sequence <= sequence) byId.delete(id);
+    publish({ isCut: !isWhole });
   },
   publish,
 });

@@ -16,7 +16,7 @@ import { MOST_PROJECTS, regressions, type Change } from "../data/regressions";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
 import { figuresOf, riskyOf } from "../data/risky";
-import { refresh, tasks } from "../data/tasks";
+import { MOST as MOST_TASKS, refresh, tasks } from "../data/tasks";
 import type { Analysis, Repo, Task } from "../data/types";
 import { slotsOf, workers } from "../data/workers";
 
@@ -34,6 +34,7 @@ export default function Overview() {
     <div class="page">
       <h1 class="hidden-text">Overview</h1>
       <Tiles analyses={analyses} read={read} />
+      {list.isCut && <p class="muted">Figures of tasks are of the newest {count(MOST_TASKS)} tasks.</p>}
       {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : null}
       {list.error ? <ErrorPanel error={list.error} retry={() => void refresh()} /> : null}
       {read && repos.length === 0 ? (

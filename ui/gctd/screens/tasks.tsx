@@ -16,7 +16,7 @@ import { count, plural, projectName, score, stageOf } from "../data/names";
 import { resultOf, taskAt } from "../data/places";
 import type { ScreenProps } from "../screen";
 import { scoreOf, scores } from "../data/scores";
-import { refresh, tasks, type Known, type TaskList } from "../data/tasks";
+import { MOST, refresh, tasks, type Known, type TaskList } from "../data/tasks";
 import { STATUSES, type Task } from "../data/types";
 import { TaskDrawer } from "./task";
 
@@ -189,6 +189,7 @@ export default function Tasks({ params }: ScreenProps) {
           </p>
         )}
         {live.error ? <ErrorPanel error={live.error} retry={() => void refresh()} /> : null}
+        {list.isCut && <p class="muted">These are the newest {count(MOST)} tasks: older ones are neither in the list nor in its figures.</p>}
         {!live.read && !live.error && <Skeleton lines={8} />}
         {live.read && held.shown.length === 0 && <Nothing filter={filter} any={list.order.length > 0} clear={() => setFilter("")} />}
         {held.shown.length > 0 && (

@@ -104,18 +104,24 @@ export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await ask<T>("GET", path, signal ? { signal } : {})).body;
 }
 
-/** All pages of a list, at most `most` elements; `page` is given each as it comes, and its answer `false` ends the reading. */
+/**
+ * Pages of a list, about `most` elements at most; `page` is given each as it comes, and its answer `false` ends the reading. Gives
+ * whether these are all pages.
+ */
 export async function readPages<T>(
   path: string,
   page: (elements: T[], sequence: number) => unknown,
   { signal, most = Infinity }: { signal?: AbortSignal; most?: number } = {},
-): Promise<void> {
+): Promise<boolean> {
   let count = 0;
-  for (let next: string | null = path; next && count < most; ) {
+  let next: string | null = path;
+  while (next && count < most) {
     const answer: Answer<T[]> = await ask("GET", next, signal ? { signal } : {});
     count += answer.body.length;
-    next = page(answer.body, answer.sequence) === false ? null : answer.next;
+    next = answer.next;
+    if (page(answer.body, answer.sequence) === false) break;
   }
+  return next === null;
 }
 
 /** Trade the token for a cookie at an address of the service. Raises Problem. */

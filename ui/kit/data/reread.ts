@@ -13,8 +13,8 @@ interface Whole<Row> {
   forget: () => void;
   /** Take a row as it was at that position of the log, unless a later one is known. */
   put: (row: Row, sequence: number) => void;
-  /** All items at that position have been read: other items are gone, unless they are newer. */
-  leave: (found: ReadonlySet<string>, sequence: number) => void;
+  /** The items at that position have been read, all or `most` of them: other items leave the list, unless they are newer. */
+  leave: (found: ReadonlySet<string>, sequence: number, isWhole: boolean) => void;
   publish: (change: { read?: true; error: unknown }) => void;
 }
 
@@ -29,7 +29,7 @@ export function rereading<Row>({ stream, path, most = Infinity, idOf, forget, pu
     const found = new Set<string>();
     let from = Infinity;
     try {
-      await readPages<Row>(
+      const isWhole = await readPages<Row>(
         path,
         (page, sequence) => {
           stream.startAt(sequence);
@@ -42,7 +42,7 @@ export function rereading<Row>({ stream, path, most = Infinity, idOf, forget, pu
         },
         { signal: controller.signal, most },
       );
-      leave(found, from);
+      leave(found, from, isWhole);
       publish({ read: true, error: null });
     } catch (error) {
       if (!controller.signal.aborted) publish({ error });
