@@ -29,6 +29,8 @@ function keep(value: Readonly<Record<string, string>>): void {
   }
 }
 
+addEventListener("storage", ({ key }) => (key === KEPT || key === null) && counted.set(read())); // another tab has counted, booked or begun again
+
 const set = (ean13: string, typed: string): void => keep({ ...counted.value, [ean13]: typed });
 
 /** A scan counts what its code stands for. */
