@@ -215,3 +215,14 @@ async def test_a_list_that_is_cut_names_its_limit(dashboard: Dashboard, user: Vi
     await page.goto(f"{dashboard.system.url}/tasks")
     await expect(page.get_by_role("button", name="all 20,000")).to_be_visible()
     await expect(note).to_have_count(0)
+
+
+async def test_the_overview_shows_no_former_number_of_workers(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/")
+    workers = page.get_by_role("link", name="Workers").last
+    await expect(workers).to_contain_text("1 paused")
+    await user.context.route("**/api/workers", lambda route: route.fulfill(status=503, json={"message": "the broker is away"}))
+    await expect(workers).to_have_text(re.compile(r"Workers\s*\u2013\s*could not be read"))
+    await user.context.unroute("**/api/workers")
+    await expect(workers).to_contain_text("1 paused")
+    user.complaints.clear()  # the browser reports the refusals

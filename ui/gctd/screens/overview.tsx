@@ -97,7 +97,7 @@ function Tile({ to, figure, name, note, tone = "" }: { to: string; figure: strin
 
 function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolean }) {
   const { counts, byId, read: knowsTasks } = useCell(tasks);
-  const { list, read: knowsWorkers } = useCell(workers);
+  const { list, read: knowsWorkers, error: noWorkers } = useCell(workers);
   const present = useNow();
   const functions = analyses.reduce((sum, one) => sum + figuresOf(one).total_funcs, 0);
   const combined = analyses.reduce((sum, one) => sum + figuresOf(one).combined, 0);
@@ -120,9 +120,9 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
       <Tile
         to="/workers"
         name="Workers"
-        figure={knowsWorkers ? count(here.length) : "–"}
-        note={!knowsWorkers ? "" : paused ? `${paused} paused` : plural(slotsOf(here), "slot")}
-        tone={list.length > 0 && here.length === 0 ? "bad" : ""}
+        figure={knowsWorkers && !noWorkers ? count(here.length) : "–"}
+        note={noWorkers ? "could not be read" : !knowsWorkers ? "" : paused ? `${paused} paused` : plural(slotsOf(here), "slot")}
+        tone={!noWorkers && list.length > 0 && here.length === 0 ? "bad" : ""}
       />
       <Tile to="/analyses?sort=-average" name="Average CRAP" figure={functions ? score(combined / functions) : "–"} note={read ? plural(analyses.length, "project") : ""} />
       <Tile to="/analyses?sort=-exceeded" name="Risky functions" figure={functions ? count(exceeded) : "–"} note={read ? `of ${plural(functions, "function")}` : ""} />
