@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import attrs
@@ -226,3 +227,28 @@ async def test_the_overview_shows_no_former_number_of_workers(dashboard: Dashboa
     await user.context.unroute("**/api/workers")
     await expect(workers).to_contain_text("1 paused")
     user.complaints.clear()  # the browser reports the refusals
+
+
+async def test_an_error_is_shown_for_no_other_function(measured: Measured, reader: Visitor) -> None:
+    """The page of a function that the analysis has is being read, after the page of one that it does not have."""
+    answered = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await answered.wait()
+        await route.continue_()
+
+    functions = f"/analyses/{await measured.single.id}/functions"
+    page = await reader.open(f"{functions}/order:Order.Check")
+    await expect(page.get_by_role("heading", name="Order.Check")).to_be_visible()
+    await page.evaluate(
+        "address => { history.pushState(null, '', address); dispatchEvent(new Event('popstate')); }", f"{functions}/Gone"
+    )
+    missing = page.get_by_text("The analysis has no such function")
+    await expect(missing).to_be_visible()
+    await page.route(re.compile("/functions/order"), late)
+    await page.go_back()
+    await expect(page).to_have_url(re.compile("order:Order.Check$"))
+    await expect(missing).to_have_count(0)
+    answered.set()
+    await expect(page.get_by_role("heading", name="Order.Check")).to_be_visible()
+    reader.complaints.clear()  # the browser reports the refusal

@@ -1,4 +1,5 @@
-// The values that a component reads from the service: once, again on request, and never an old answer after a new one.
+// The values that a component reads from the service: once, again on request, and never an old answer after a new one, or an answer
+// to another question.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
@@ -13,27 +14,28 @@ export interface Loaded<T> {
 
 const LATE = 200;
 
+interface State<T> extends Omit<Loaded<T>, "reload"> {
+  inputs: readonly unknown[];
+}
+
 /** Read with `action` at once and whenever one of `inputs` changes. */
 export function useLoad<T>(action: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
-  const [state, setState] = useState<{ value: T | undefined; error: unknown; loading: boolean }>({
-    value: undefined,
-    error: null,
-    loading: true,
-  });
+  const nothing: State<T> = { inputs, value: undefined, error: null, loading: true };
+  const [state, setState] = useState(nothing);
   const [turn, setTurn] = useState(0);
-  const known = useRef(inputs);
+  /** The state, if it is about the present inputs. */
+  const present = (known: State<T>): State<T> => (known.inputs.every((input, index) => input === inputs[index]) ? known : nothing);
   useEffect(() => {
-    const isOther = known.current.some((input, index) => input !== inputs[index]);
-    known.current = inputs;
     const controller = new AbortController();
-    setState((before) => ({ value: isOther ? undefined : before.value, error: before.error, loading: true }));
+    setState((before) => ({ ...present(before), loading: true }));
     action(controller.signal).then(
-      (value) => controller.signal.aborted || setState({ value, error: null, loading: false }),
-      (error) => controller.signal.aborted || setState((before) => ({ value: before.value, error, loading: false })),
+      (value) => controller.signal.aborted || setState({ inputs, value, error: null, loading: false }),
+      (error) => controller.signal.aborted || setState((before) => ({ ...present(before), error, loading: false })),
     );
     return () => controller.abort();
   }, [...inputs, turn]);
-  return { ...state, reload: useCallback(() => setTurn((count) => count + 1), []) };
+  const { value, error, loading } = present(state);
+  return { value, error, loading, reload: useCallback(() => setTurn((count) => count + 1), []) };
 }
 
 /** Whether something has lasted long enough to be worth a sign that it lasts. */
