@@ -250,6 +250,16 @@ async def test_products_and_movements_are_imported_after_a_preview(kitchen: Pant
     assert await kitchen.one.stock(new) == 2.5
 
 
+async def test_a_table_of_movements_may_also_name_the_products(kitchen: PantrySystem, cook: Visitor) -> None:
+    page = await cook.open("/?view=import")
+    before = await kitchen.one.stock(MILK)
+    await page.get_by_label("Table").fill(f"ean13;name;unit;type;quantity\n{MILK};Milk;l;in;2\n")
+    await page.get_by_role("button", name="Preview").click()
+    await page.get_by_role("button", name="Book 1 of 1").click()
+    await expect(page.get_by_text("1 rows are done, 0 refused")).to_be_visible()
+    assert await kitchen.one.stock(MILK) == before + 2
+
+
 async def test_an_import_with_unknown_results_is_sent_again_under_its_key(kitchen: PantrySystem, cook: Visitor) -> None:
     """The first answer has no result for the rows that were booked. A row that the preview refused is booked by then."""
     keys: list[str] = []

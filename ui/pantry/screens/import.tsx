@@ -1,4 +1,4 @@
-// Import of a table: products if it has names and units, movements otherwise. A preview comes before the booking.
+// Import of a table: movements if it has types and quantities, products if it has names and units. A preview comes before the booking.
 
 import { useState } from "preact/hooks";
 import { ask, newKey, Problem, textOf } from "../../kit/data/http";
@@ -53,7 +53,8 @@ const PATIENCE = 300_000;
 
 const kindOf = (table: string): Kind => {
   const names = (table.trimStart().split(/\r?\n/, 1)[0] ?? "").toLowerCase().split(/[;,\t]/).map((name) => name.replace(/["\s\ufeff]/g, ""));
-  return names.includes("name") && names.includes("unit") ? PRODUCTS : MOVEMENTS;
+  const has = (...wanted: string[]) => wanted.every((name) => names.includes(name));
+  return has("name", "unit") && !has("type", "quantity") ? PRODUCTS : MOVEMENTS; // further columns are ignored
 };
 
 /** The text of a file. Raises Error for other characters than the service takes: their letters would become other ones. */
