@@ -86,6 +86,7 @@ def test_every_setting_is_explained_with_its_variable_and_its_default(name: str)
     if default.startswith("`") and default.endswith("`"):
         assert default == f"`{about.default}`"
     else:  # said in words: there is none, or it depends on the machine
+        assert about.default is not None
         assert about.default == "none" or str(Path.home()) in about.default
 
 
