@@ -50,10 +50,7 @@ export function useJudgedAgain(id: string, reload: () => void): void {
   useEffect(() => {
     const isOurs = ({ name, data }: Live) =>
       (name === "verdict" || (name === "task" && (data as Task).status === "completed")) && (data as { analysis_id?: string }).analysis_id === id;
-    const stops = [stream.onResync(reload), stream.listen((events) => events.some(isOurs) && reload())];
-    return () => {
-      for (const stop of stops) stop();
-    };
+    return stream.onAny(isOurs, reload);
   }, [id, reload]);
 }
 

@@ -35,9 +35,9 @@ export function Newer({ id, known, reload }: Props) {
       );
     };
     const isOurs = ({ name, data }: Live) => name === "task" && (data as Task).status === "completed" && (data as Task).analysis_id === id;
-    const stops = [stream.onResync(look), stream.listen((events) => events.some(isOurs) && look())];
+    const stop = stream.onAny(isOurs, look);
     return () => {
-      for (const stop of stops) stop();
+      stop();
       looking.abort();
     };
   }, [id]);

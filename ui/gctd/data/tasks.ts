@@ -140,10 +140,7 @@ export function useEventsOf(id: string): number {
   useEffect(() => {
     const more = () => setCount((before) => before + 1);
     const isOurs = ({ name, data }: Live) => (name === "task" || name === "stage") && (data as { id: string }).id === id;
-    const stops = [stream.onResync(more), stream.listen((events) => events.some(isOurs) && more())];
-    return () => {
-      for (const stop of stops) stop();
-    };
+    return stream.onAny(isOurs, more);
   }, [id]);
   return count;
 }

@@ -86,6 +86,14 @@ export class Stream {
     return () => this.#resyncs.delete(listener);
   }
 
+  /** Call `action` if one of some events is wanted, and if events may have been missed. */
+  onAny(isWanted: (event: Live) => boolean, action: () => void): () => void {
+    const stops = [this.onResync(action), this.listen((events) => events.some(isWanted) && action())];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
   /** A list was read that is true for this position: events up to it need not be seen. */
   startAt(sequence: number): void {
     if (!this.last.value && sequence) this.last.set(String(sequence));

@@ -88,13 +88,7 @@ function Past({ at, of }: { at: string; of: string }) {
 /** Read again after each booking, and if bookings may have been missed; one reading after the other. */
 function useAfterBookings(reload: () => void, loading: boolean): void {
   const [isOutdated, setOutdated] = useState(false);
-  useEffect(() => {
-    const outdated = () => setOutdated(true);
-    const stops = [stream.onResync(outdated), stream.listen((events) => events.some(({ name }) => name === "stock") && outdated())];
-    return () => {
-      for (const stop of stops) stop();
-    };
-  }, []);
+  useEffect(() => stream.onAny(({ name }) => name === "stock", () => setOutdated(true)), []);
   useEffect(() => {
     if (!isOutdated || loading) return;
     setOutdated(false);
