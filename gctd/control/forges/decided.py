@@ -12,8 +12,6 @@ from gctd.domain.delivery.commands import DecideReport
 from gctd.domain.verdict import Result
 from gctd.readmodel.views import TaskView
 
-ENDED = ("completed", "failed", "expired")
-"""The states of a task after which none follows."""
 LONGEST_DESCRIPTION = 140
 """Characters of the description of a status."""
 

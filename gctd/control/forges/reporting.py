@@ -21,7 +21,7 @@ from eventlog.commands import Commands, CommandStep
 from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.forges.api import ForgeApi, ForgeFailed
 from gctd.control.forges.configured import Forge
-from gctd.control.forges.decided import ENDED, AnalysedCommit, decided
+from gctd.control.forges.decided import AnalysedCommit, decided
 from gctd.control.forges.report_contents import ReportContents
 from gctd.control.requests.new_tasks import tracked_ref
 from gctd.control.requests.tracker import Tracker
@@ -43,6 +43,7 @@ from gctd.domain.repo import REPO
 from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
+from gctd.domain.task.state import TaskStatus
 from gctd.domain.verdict import Result
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
@@ -206,7 +207,7 @@ class Reporting:
 
     async def _decide(self, state: Delivery) -> None:
         tasks = await self._tasks(state)
-        if any(task is not None and task.status not in ENDED for task in tasks):
+        if any(task is not None and not TaskStatus(task.status).terminal for task in tasks):
             return
         commit = await self._commit(state, tasks)
         if (missing := commit.missing()) is not None:
@@ -284,7 +285,7 @@ class Reporting:
 
 
 def _base_is_under_way(judged: AnalysisJudgement) -> bool:
-    return judged.base_task is not None and judged.base_task.status not in ENDED
+    return judged.base_task is not None and not TaskStatus(judged.base_task.status).terminal
 
 
 def _now() -> datetime:
