@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import attrs
 
@@ -30,6 +30,15 @@ class AnalysisPair:
     partial: bool = False
     """A report was shortened (--min, --top): new or gone functions may merely be hidden."""
 
+    @classmethod
+    def of(cls, after: AnalysisView, report: Report, older: tuple[AnalysisView, Report] | None, threshold: float) -> Self:
+        """Compare an analysis with an older one, each with its report. A function is risky over `threshold`."""
+        if older is None:
+            return cls(after, report, partial=report.is_shortened)
+        before, old = older
+        changes = compare(old.entries, report.entries, threshold=threshold)
+        return cls(after, report, before, changes, old.is_shortened or report.is_shortened)
+
     @property
     def breaks(self) -> Sequence[Break]:
         """The differences in the way of measuring; none without an analysis before."""
@@ -54,10 +63,6 @@ async def compared(
 
 
 def _pair(after: AnalysisView, older: AnalysisView | None, stored: list[bytes], threshold: float | None) -> AnalysisPair:
-    report = report_format.keyed(report_format.decode(stored[0]))
-    if older is None:
-        return AnalysisPair(after, report, partial=report.is_shortened)
-    old = report_format.keyed(report_format.decode(stored[1]))
+    report, *old = (report_format.keyed(report_format.decode(one)) for one in stored)
     limit = threshold_of(after.flags) if threshold is None else threshold
-    changes = compare(old.entries, report.entries, threshold=limit)
-    return AnalysisPair(after, report, older, changes, old.is_shortened or report.is_shortened)
+    return AnalysisPair.of(after, report, None if older is None else (older, old[0]), limit)

@@ -16,12 +16,10 @@ from gctd.control.comparing.baselines import different
 from gctd.control.comparing.judging import facts_of
 from gctd.control.comparing.pairs import AnalysisPair
 from gctd.domain.verdict import Result, Rules
-from gctd.engines.changes.comparison import Comparison, compare
 from gctd.engines.changes.gate import GateVerdict, judge
 from gctd.exports.coverage import StatementCoverage
 from gctd.exports.markdown import Comment, says
 from gctd.exports.sarif import sarif
-from gctd.readmodel.breaks import breaks
 
 SCHEMA = "gctd.check/1"
 
@@ -32,9 +30,8 @@ class ProjectJudgement:
 
     rules: Rules
     after: MeasuredProject
-    before: MeasuredProject | None
+    pair: AnalysisPair
     base: str
-    changes: Comparison | None
     verdict: GateVerdict
     result: Result
     reason: str = ""
@@ -44,9 +41,10 @@ class ProjectJudgement:
         return Comment(
             after=self.after.analysis,
             entries=self.after.report.entries,
-            before=None if self.before is None else self.before.analysis,
-            changes=self.changes,
-            breaks=() if self.before is None else breaks(self.before.analysis, self.after.analysis),
+            before=self.pair.before,
+            changes=self.pair.changes,
+            breaks=self.pair.breaks,
+            partial=self.pair.partial,
             limits=self.rules,
             verdict=self.verdict,
             result=self.result,
@@ -94,10 +92,8 @@ def judged(
     rules: Rules, after: MeasuredProject, before: MeasuredProject | None, *, base: str, missing: str = ""
 ) -> ProjectJudgement:
     """Judge a project by the rules of the gate. `missing` is the reason if there is no base."""
-    changes = None
-    if before is not None:
-        changes = compare(before.report.entries, after.report.entries, threshold=rules.threshold)
-    pair = AnalysisPair(after.analysis, after.report, None if before is None else before.analysis, changes)
+    older = None if before is None else (before.analysis, before.report)
+    pair = AnalysisPair.of(after.analysis, after.report, older, rules.threshold)
     coverage = StatementCoverage(percent=after.coverage, complete=after.coverage_complete)
     verdict = judge(rules, facts_of(pair, rules, coverage))
     result, reason = verdict.result, ""
@@ -108,9 +104,7 @@ def judged(
     elif result is Result.UNKNOWN:
         names = ", ".join(check.name.value for check in verdict.checks if check.passed is None)
         reason = f"it is not known whether these hold: {names}"
-    return ProjectJudgement(
-        rules=rules, after=after, before=before, base=base, changes=changes, verdict=verdict, result=result, reason=reason
-    )
+    return ProjectJudgement(rules=rules, after=after, pair=pair, base=base, verdict=verdict, result=result, reason=reason)
 
 
 def stored(file: Path) -> Mapping[str, MeasuredProject]:
