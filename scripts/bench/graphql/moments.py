@@ -28,8 +28,8 @@ import uvloop
 
 from bench.graphql.hello import running
 from bench.helpers.measuring import show_machine
-from bench.pantry.movements import code, prepare
-from bench.pantry.movements import pantry as pantry_server
+from bench.helpers.pantry import code, prepare
+from bench.helpers.pantry import pantry as pantry_server
 from bench.readside.rebuild import postgres
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port

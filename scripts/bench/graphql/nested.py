@@ -32,11 +32,12 @@ import uvloop
 
 from bench.graphql.hello import PEERS, running
 from bench.graphql.hello import Server as Gateway
+from bench.helpers.http import post
 from bench.helpers.measuring import show_machine
+from bench.helpers.pantry import Server, code, pantry, prepare
 from bench.helpers.peer_node import NODE
 from bench.helpers.peer_node import installed as yoga_installed
 from bench.helpers.peer_python import installed
-from bench.pantry.movements import Server, code, pantry, post, prepare
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 

@@ -1,11 +1,9 @@
-"""Large logs of the pantry and the tracker, with reports of functions, for `scale.py`: written by the log, in batches."""
+"""The size of a large system, and its log of the tracker with reports of functions, for `scale.py`."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,19 +26,12 @@ from gctd.domain.task.events import STAGES, TaskCompleted, TaskEvent, TaskQueued
 from gctd.domain.task.state import Task
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportSummary, encode
 from gctd.engines.state import State
-from pantry.domain import barcode, category, product
-from pantry.domain.ean13 import check_digit
-from pantry.domain.product import Details, MovementRecorded, MovementType, Product, ProductCreated
 
 TOGETHER = 1000
 """Commits of one batch: the most that the server takes."""
 CATEGORIES = 100
 WORDS = ("wheat", "rye", "oat", "rice", "lentil", "bean", "apple", "pear", "milk", "tea", "salt", "sugar", "oil", "soap", "nut")
 START = datetime(2024, 1, 1, tzinfo=UTC)
-SKEW = 3
-"""A movement is of product n * r**SKEW, where r is uniform: the first tenth of the products has 46 % of the movements."""
-MOVING = 2
-"""Writers of movements at a time, each with separate products."""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,12 +68,6 @@ WHOLE = Size(commits=10_000_000, aggregates=1_000_000, tasks=100_000, repositori
 """The system that `scale.py` makes by default."""
 
 
-def code(number: int) -> str:
-    """The EAN-13 of a product."""
-    first = f"{400000000000 + number}"
-    return f"{first}{check_digit(first)}"
-
-
 def category_of(number: int) -> str:
     """The id of a category."""
     return str(UUID(int=number + 1))
@@ -103,100 +88,17 @@ def task_of(number: int) -> str:
     return f"task-{number:015d}"
 
 
-def _proposal(category_: str, id_: str, event: Any, state: Any, at: datetime, last: Appended | None = None) -> Proposal:
+def proposal(category_: str, id_: str, event: Any, state: Any, at: datetime, last: Appended | None = None) -> Proposal:
+    """A commit of one event after `last`, the first one of its aggregate without it."""
     commit = NewCommit(id=hex_digits(), at=at, events=(NewEvent(event),), state=state)
     expected, prev = (0, None) if last is None else (last.sequence, last.digest)
     return Proposal(aggregate=AggregateId(category_, id_), expected=expected, commit=commit, prev=prev)
 
 
-def _pieces(count: int, size: int = TOGETHER) -> Iterator[range]:
+def pieces(count: int, size: int = TOGETHER) -> Iterator[range]:
+    """The numbers below `count`, in runs of `size`."""
     for begin in range(0, count, size):
         yield range(begin, min(begin + size, count))
-
-
-class Stock:
-    """Products and their movements. A product is kept as a few numbers, since a million of them are under way at once."""
-
-    def __init__(self, log: JetStreamLog, size: Size) -> None:
-        self._log = log
-        self._size = size
-        self._sequences, self._stocks, self._versions = array("q"), array("q"), array("l")
-        self._digests: list[str | None] = []
-        self._moved = 0
-        self._random = random.Random(1)  # noqa: S311 - a benchmark's data, not a secret
-        self._between = timedelta(days=500) / max(size.movements, 1)
-
-    async def write(self) -> None:
-        """Write all of it."""
-        await self._log.append_together([self._category(number) for number in range(CATEGORIES)])
-        for numbers in _pieces(self._size.products, TOGETHER // 2):
-            stored = await self._log.append_together([one for number in numbers for one in self._creation(number)])
-            for appended in stored[::2]:
-                self._sequences.append(appended.sequence)
-                self._digests.append(appended.digest)
-                self._stocks.append(0)
-                self._versions.append(1)
-        await asyncio.gather(*map(self._write_movements, range(MOVING)))
-
-    def _category(self, number: int) -> Proposal:
-        event = category.CategoryCreated(id=category_of(number), name=f"category {number}", description="", at=START)
-        return _proposal(category.CATEGORY_CATEGORY, event.id, event, category.evolve(None, event), START)
-
-    def _creation(self, number: int) -> Iterator[Proposal]:
-        ean13 = code(number)
-        event = ProductCreated(ean13=ean13, details=_details(number), at=START)
-        yield _proposal(product.CATEGORY, ean13, event, product.evolve(None, event), START)
-        named = barcode.BarcodeAssigned(code=ean13, ean13=ean13, factor=1000, at=START)
-        yield _proposal(barcode.CATEGORY, ean13, named, barcode.evolve(None, named), START)
-
-    async def _write_movements(self, part: int) -> None:
-        """Write a share of the movements, of the products whose number leaves `part` if divided."""
-        while (size := min(TOGETHER, self._size.products // MOVING // 2, self._size.movements - self._moved)) > 0:
-            self._moved += size
-            numbers = self._chosen(size, part)
-            proposals = [self._movement(number, self._moved + index) for index, number in enumerate(numbers)]
-            for number, appended in zip(numbers, await self._log.append_together(proposals), strict=True):
-                self._sequences[number], self._digests[number] = appended.sequence, appended.digest
-
-    def _chosen(self, size: int, part: int) -> Sequence[int]:
-        count = self._size.products // MOVING
-        chosen = dict[int, None]()
-        while len(chosen) < size:
-            chosen[int(count * self._random.random() ** SKEW) * MOVING + part] = None
-        return list(chosen)
-
-    def _movement(self, number: int, at_step: int) -> Proposal:
-        stock = self._stocks[number]
-        goes_out = stock >= 2000 and self._random.random() < 0.5
-        quantity = 1000 * self._random.randrange(1, 3 if goes_out else 5)
-        self._stocks[number] = after = stock - quantity if goes_out else stock + quantity
-        at, ean13 = START + self._between * at_step, code(number)
-        event = MovementRecorded(
-            id=str(UUID(hex_digits())),
-            type=MovementType.OUT if goes_out else MovementType.IN,
-            quantity=quantity,
-            stock=after,
-            reason="weekly shopping",
-            notes="",
-            created_by="",
-            at=at,
-        )
-        self._versions[number] += 1
-        state = Product(
-            ean13=ean13,
-            details=_details(number),
-            created_at=START,
-            updated_at=at,
-            stock=after,
-            version=self._versions[number],
-        )
-        last = Appended(self._sequences[number], digest=self._digests[number])
-        return _proposal(product.CATEGORY, ean13, event, state, at, last)
-
-
-def _details(number: int) -> Details:
-    name = f"{WORDS[number % len(WORDS)]} {number}"
-    return Details(name=name, description="", unit="pcs", min_stock=1000, category_id=category_of(number % CATEGORIES))
 
 
 STEPS = ("queued", "started", *STAGES, "completed")
@@ -215,13 +117,13 @@ class Repositories:
 
     async def write(self) -> None:
         """Write all of it."""
-        for numbers in _pieces(self._size.repositories, 32):
+        for numbers in pieces(self._size.repositories, 32):
             self._reports += await asyncio.gather(*(self._blobs.put(encode(self._report(number))) for number in numbers))
-        for numbers in _pieces(self._size.repositories):
+        for numbers in pieces(self._size.repositories):
             registered = [self._registered(number) for number in numbers]
             stored = await self._log.append_together(registered)
             await self._log.append_together([self._ready(*one) for one in zip(numbers, registered, stored, strict=True)])
-        for numbers in _pieces(self._size.tasks):
+        for numbers in pieces(self._size.tasks):
             await self._tasks(numbers)
 
     def _report(self, number: int) -> Report:
@@ -244,13 +146,13 @@ class Repositories:
         url = parse_repo_url(repository_url(number))
         id_ = repo_id(url.canonical)
         event = RepoRegistered(id=id_, url=url.canonical, clone_url=url.clone_url, max_attempts=3, at=START)
-        return _proposal(REPO.category, id_, event, REPO.evolve(None, event), START)
+        return proposal(REPO.category, id_, event, REPO.evolve(None, event), START)
 
     def _ready(self, number: int, before: Proposal, last: Appended) -> Proposal:
         project = Project(name=".", module_path=f"example.com/module-{number}", go_version="1.26", packages=12, has_tests=True)
         event = RepoReady(commit_sha=_sha(number), default_ref="main", projects=(project,), at=START)
         state = REPO.evolve(before.commit.state, event)
-        return _proposal(REPO.category, before.aggregate.id, event, state, START, last)
+        return proposal(REPO.category, before.aggregate.id, event, state, START, last)
 
     async def _tasks(self, numbers: Iterable[int]) -> None:
         """Write the commits of some tasks, step by step."""
@@ -263,7 +165,7 @@ class Repositories:
                 at = START + self._between * number + timedelta(seconds=index)
                 event = self._event(step, number, id_, at)
                 states[number] = state = TASK.evolve(states[number], event)
-                proposals.append(_proposal(TASK.category, task_of(number), event, state, at, before))
+                proposals.append(proposal(TASK.category, task_of(number), event, state, at, before))
             last = await self._log.append_together(proposals)
 
     def _event(self, step: str, number: int, id_: str, at: datetime) -> TaskEvent:

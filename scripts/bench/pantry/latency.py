@@ -24,8 +24,9 @@ from nats import connect
 from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 
+from bench.helpers.http import Load
 from bench.helpers.measuring import load_options, show_machine
-from bench.pantry.movements import Load, movements, pantry, prepare
+from bench.helpers.pantry import movements, pantry, prepare
 from eventlog.embedded.nats import EmbeddedServer
 
 STREAM, SUBJECT = "PARTS", "parts"

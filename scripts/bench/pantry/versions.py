@@ -20,8 +20,9 @@ from pathlib import Path
 
 import uvloop
 
+from bench.helpers.http import Load, show
 from bench.helpers.measuring import load_options, show_machine
-from bench.pantry.movements import Load, Server, movements, pantry, prepare, reads, show
+from bench.helpers.pantry import Server, movements, pantry, prepare, reads
 from eventlog.embedded.nats import EmbeddedServer
 
 ROOT = Path(__file__).resolve().parents[3]

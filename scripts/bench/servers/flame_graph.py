@@ -26,10 +26,12 @@ import psutil
 import uvloop
 
 from bench.helpers import flames, large
+from bench.helpers.http import Load, get, load
+from bench.helpers.large_stock import Stock
 from bench.helpers.measuring import show_machine
+from bench.helpers.pantry import Server, code, movements, pantry, prepare
 from bench.helpers.peer_python import installed
 from bench.helpers.tracker import queued
-from bench.pantry.movements import Load, Server, code, get, load, movements, pantry, prepare
 from bench.servers.scale import STORE, service
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load as declared
@@ -133,7 +135,7 @@ async def replay(sampler: Sampler, directory: Path, connections: int) -> Measure
     async with EmbeddedServer(directory / "nats") as nats:
         async with Connection.open(nats.url, name="flame-graph") as connection:
             await reconcile.apply(connection, declared().only(PANTRY.stream, "PANTRY_KEYS"))
-            await large.Stock(JetStreamLog(connection, PANTRY.stream, PANTRY.registry), REPLAYED).write()
+            await Stock(JetStreamLog(connection, PANTRY.stream, PANTRY.registry), REPLAYED).write()
         async with pantry(nats, directory) as server:
             before = await server.reached()
             sampled = await sampler.sample(server.process)

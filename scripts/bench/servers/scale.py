@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -28,16 +28,18 @@ import psutil
 import uvloop
 
 from bench.helpers import large
-from bench.helpers.large import Repositories, Size, Stock
+from bench.helpers.http import Client
+from bench.helpers.large import Repositories, Size
+from bench.helpers.large_stock import Stock
 from bench.helpers.measuring import show_machine
-from bench.pantry.movements import get, post
+from bench.helpers.processes import started
+from bench.servers.scale_requests import READS_OF, Request
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load
 from eventlog.broker.blobs import BlobStore
 from eventlog.embedded.nats import GIB, EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from gctd.domain.analysis import analysis_id
 from gctd.readmodel import MODEL as TRACKER
 from pantry.readmodel.model import MODEL as PANTRY
 from projections.projector.projector import Projector
@@ -55,111 +57,6 @@ READS, SECONDS = 300, 3.0
 IDLE = 10.0
 """Seconds for which the idle system is measured."""
 
-Request = Callable[[int], bytes]
-
-
-def reads_of_pantry(size: Size) -> Mapping[str, Request]:
-    """The reads, each as a function from a random number to a path."""
-    products, at = size.products, "/api/v1"
-
-    def of(number: int) -> str:
-        return large.code(number % products)
-
-    paths: Mapping[str, Callable[[int], str]] = {
-        "page of the kitchen": lambda _: "/",
-        "a product": lambda n: f"{at}/products/{of(n)}",
-        "a scanned code": lambda n: f"{at}/codes/{of(n)}",
-        "first page of the products": lambda _: f"{at}/products?limit=50",
-        "products of a category": lambda n: f"{at}/products?category={large.category_of(n % large.CATEGORIES)}&limit=50",
-        "search for a name": lambda n: f"{at}/products?search={large.WORDS[n % len(large.WORDS)]}%20{n % products}&limit=50",
-        "low products": lambda _: f"{at}/products?low_stock=true&limit=50",
-        "movements of a product": lambda n: f"{at}/movements?ean13={of(n)}&limit=50",
-        "latest movements": lambda _: f"{at}/movements?limit=50",
-        "a product as of a past time": lambda n: f"{at}/products/{of(n)}?as_of=2024-06-01T00:00:00Z",
-        "consumption of a product": lambda n: (
-            f"{at}/reports/consumption?from=2025-01-01T00:00:00Z&to=2025-02-01T00:00:00Z&ean13={of(n)}"
-        ),
-        "stock report of all products": lambda _: f"{at}/reports/stock",
-        "low-stock report": lambda _: f"{at}/reports/low-stock",
-        "consumption of all products": lambda _: f"{at}/reports/consumption?from=2025-01-01T00:00:00Z&to=2025-02-01T00:00:00Z",
-    }
-
-    def movement(number: int) -> bytes:
-        return post(f"{at}/movements", b'{"product_ean13": "%s", "type": "in", "quantity": 1}' % of(number).encode())
-
-    return {"a booked movement": movement, **{name: _asking(path) for name, path in paths.items()}}
-
-
-def _asking(path: Callable[[int], str]) -> Request:
-    return lambda number: get(path(number))
-
-
-def reads_of_tracker(size: Size) -> Mapping[str, Request]:
-    """The reads, each as a function from a random number to a path."""
-    each = size.functions // size.repositories
-
-    def of(number: int) -> str:
-        return analysis_id(large.repository(number % size.repositories), ".")
-
-    paths: Mapping[str, Callable[[int], str]] = {
-        "page of the dashboard": lambda _: "/",
-        "first page of the tasks": lambda _: "/api/tasks?limit=50",
-        "tasks of a status without one": lambda _: "/api/tasks?status=failed&limit=50",
-        "a task": lambda n: f"/api/tasks/{large.task_of(n % size.tasks)}",
-        "result of a task": lambda n: f"/api/tasks/{large.task_of(n % size.tasks)}/result?entries=50",
-        "repositories": lambda _: "/api/repos/registered?limit=50",
-        "state of a repository": lambda n: f"/api/repos/status?url={large.repository_url(n % size.repositories)}",
-        "latest analyses": lambda _: "/api/repos?limit=50",
-        "an analysis with its functions": lambda n: f"/api/repos/{of(n)}",
-        "history of a project": lambda n: f"/api/repos/{of(n)}/history?limit=20",
-        "a function": lambda n: f"/api/repos/{of(n)}/functions/{large.function_key(n % each)}",
-        "history of a function": lambda n: f"/api/repos/{of(n)}/functions/{large.function_key(n % each)}/history",
-        "search in the log": lambda _: "/api/log?limit=50",
-    }
-    return {name: _asking(path) for name, path in paths.items()}
-
-
-READS_OF = {"pantry": reads_of_pantry, "gctd": reads_of_tracker}
-"""The requests of each service."""
-
-
-class Client:
-    """One kept connection."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def get(self, path: str) -> tuple[int, bytes, int]:
-        """The status, the head, and the number of bytes of the body."""
-        return await self.ask(get(path))
-
-    async def ask(self, request: bytes) -> tuple[int, bytes, int]:
-        """The answer to a whole request, as in `get`."""
-        if self._streams is None or self._streams[0].at_eof():  # the server ends idle connections
-            self._streams = await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
-        reader, writer = self._streams
-        writer.write(request)
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        if b"transfer-encoding: chunked" in head:
-            size = await _chunks(reader)
-        else:
-            size = int(head.split(b"content-length:")[1].split(b"\r", 1)[0])
-            await reader.readexactly(size)
-        if b"connection: close" in head:
-            writer.close()
-            self._streams = None
-        return int(head[9:12]), head, size
-
-
-async def _chunks(reader: asyncio.StreamReader) -> int:
-    total = 0
-    while size := int(await reader.readuntil(b"\r\n"), 16):
-        await reader.readexactly(size + 2)
-        total += size
-    await reader.readexactly(2)
-    return total
-
 
 @attrs.frozen
 class Running:
@@ -175,40 +72,27 @@ class Running:
 @asynccontextmanager
 async def service(name: str, nats: EmbeddedServer, directory: Path, head: int) -> AsyncIterator[Running]:
     """Start `pantry serve` or `gctd serve`, and wait until it shows the log up to `head`."""
-    read, write = os.pipe()
     prefix, database = name.upper(), directory / f"{name}.db"
+    settings = {
+        f"{prefix}_NATS_URL": nats.url,
+        f"{prefix}_DATABASE_URL": f"sqlite:{database}",
+        f"{prefix}_EVENT_STORE_MAX_BYTES": LOG,
+        f"{prefix}_LOG_LEVEL": "error",
+        "GCTD_CACHE_DIRECTORY": str(directory / "cache"),
+    }
+    path = "/api/v1/categories?limit=1" if name == "pantry" else "/api/workers"
     began = time.perf_counter()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", name, "serve", "--host", "127.0.0.1", "--port", "0", "--ready-fd", str(write)),
-        env={
-            **os.environ,
-            f"{prefix}_NATS_URL": nats.url,
-            f"{prefix}_DATABASE_URL": f"sqlite:{database}",
-            f"{prefix}_EVENT_STORE_MAX_BYTES": LOG,
-            f"{prefix}_LOG_LEVEL": "error",
-            "GCTD_CACHE_DIRECTORY": str(directory / "cache"),
-        },
-        pass_fds=(write,),
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        os.close(write)
-        with os.fdopen(read) as ready:
-            url = (await asyncio.to_thread(ready.read)).strip()
-        client, answered = Client(int(url.rpartition(":")[2])), time.perf_counter() - began
-        path = "/api/v1/categories?limit=1" if name == "pantry" else "/api/workers"
+    async with started(name, settings) as one:
+        client, answered = Client(one.port), time.perf_counter() - began
         async with asyncio.timeout(REPLAY):
-            while await _reached(client, path) < head or (await client.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - a server sets no event
+            while await _reached(client, path) < head or (await client.get("/readyz")).status != 200:  # noqa: ASYNC110 - a server sets no event
                 await asyncio.sleep(0.05)
-        yield Running(name, client, psutil.Process(process.pid), answered, time.perf_counter() - began)
-    finally:
-        process.terminate()
-        await process.wait()
+        yield Running(name, client, one.process, answered, time.perf_counter() - began)
 
 
 async def _reached(client: Client, path: str) -> int:
-    status, head, _ = await client.get(path)
-    return int(head.split(b"event-sequence:")[1].split(b"\r", 1)[0]) if status == 200 else -1
+    answer = await client.get(path)
+    return answer.field(b"event-sequence") if answer.status == 200 else -1
 
 
 def memory(process: psutil.Process) -> str:
@@ -249,10 +133,11 @@ async def measured(client: Client, request: Request) -> str:
     while len(taken) < READS and (not taken or time.perf_counter() < until):
         asked = request(places.randrange(2**40))
         began = time.perf_counter()
-        status, _, size = await client.ask(asked)
+        answer = await client.ask(asked)
         taken.append((time.perf_counter() - began) * 1000)
-        if status not in {200, 201}:
-            return f"status {status} after {taken[-1]:,.1f} ms: {asked!r}"
+        size = len(answer.body)
+        if answer.status not in {200, 201}:
+            return f"status {answer.status} after {taken[-1]:,.1f} ms: {asked!r}"
     p99 = statistics.quantiles(taken, n=100)[98] if len(taken) >= 100 else max(taken)
     return f"p50 {statistics.median(taken):9,.2f} ms  p99 {p99:9,.2f} ms  {size:12,} bytes  {len(taken)} times"
 
