@@ -119,7 +119,8 @@ class Registry:
 
         `prev` is the digest of the aggregate's previous commit.
 
-        Raises ValueError for an event or a state whose class is not registered, and for personal fields that are not sealed.
+        Raises ValueError for an event or a state whose class is not registered or that JSON cannot carry, and for personal
+        fields that are not sealed.
         """
         body = CommitBody(
             id=commit.id,
@@ -158,7 +159,10 @@ class Registry:
         return self._type_of(event).name
 
     def _raw(self, value: Any) -> msgspec.Raw:
-        return msgspec.Raw(self._encoder.encode(value))
+        try:
+            return msgspec.Raw(self._encoder.encode(value))
+        except (TypeError, OverflowError, RecursionError) as error:
+            raise ValueError(f"{type(value).__name__} cannot be encoded: {error}") from error
 
     def _type_of(self, value: Any) -> _Type:
         try:

@@ -193,7 +193,7 @@ class Commands:
                 attempt, fresh = attempt + 1, True
                 spent = error.sequence if isinstance(error, KeyTaken) else spent
                 await self._lost()
-            except TooLarge as error:
+            except (TooLarge, ValueError) as error:  # a commit that cannot be a message: which command is the reason?
                 taken = unsettled(taken)
                 if len(taken) == 1:
                     settle(taken[0], error)

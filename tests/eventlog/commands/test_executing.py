@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, cast
 
+import attrs
 import pytest
 
 from eventlog import (
@@ -99,6 +101,46 @@ async def test_a_command_whose_event_cannot_be_folded_fails_alone(
     assert sum(len(commit.events) for commit in await history(log)) == 2
     assert (await add(commands, 4, key=key)).state.total == 7
     assert commands.conflicts == 0
+
+
+@attrs.frozen(kw_only=True)
+class Unregistered:
+    """An event of a class that no registry has."""
+
+
+def _decide_anything(command: Add, state: Counter | None) -> Sequence[Any]:
+    return UNFIT.get(command.by) or COUNTER.decide(command, state)
+
+
+def _evolve_anything(state: Counter | None, event: Any) -> Any:
+    if not isinstance(event, Added):
+        return state
+    counter = COUNTER.evolve(state, event)
+    return attrs.evolve(counter, total=cast("int", object())) if event.by == "state" else counter
+
+
+UNFIT: dict[str, list[Any]] = {
+    "class": [Unregistered()],
+    "number": [Added(amount=10**5000, total=0)],
+    "field": [Added(amount=1, total=0, by=cast("str", object()))],
+    "text": [Added(amount=1, total=0, by="\ud800")],
+}
+UNCHECKED: Decider[Counter, Add, Any] = Decider(COUNTER.category, _decide_anything, _evolve_anything)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("unfit", [*UNFIT, "state"])
+@pytest.mark.parametrize("others", [None, "of others"])
+async def test_a_command_whose_event_or_state_cannot_be_encoded_fails_alone(
+    commands: Commands, log: Slow, others: str | None, unfit: str, place: int
+) -> None:
+    """The commands that wait with it are stored, on a state without it."""
+    several = [(Add(amount=amount), Context(key=others and f"{others} {amount}")) for amount in (1, 2)]
+    several.insert(place, (Add(amount=1, by=unfit), Context()))
+    answers = list(await commands.execute_in_order(UNCHECKED, "one", several))
+    assert isinstance(answers.pop(place), ValueError)
+    assert [answer.state.total if isinstance(answer, Outcome) else answer for answer in answers] == [1, 3]
+    assert sum(len(commit.events) for commit in await history(log)) == 2
 
 
 async def test_more_commands_than_fit_one_commit_are_all_answered(commands: Commands, log: Slow) -> None:
