@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 import attrs
 import msgspec
@@ -21,7 +22,7 @@ import msgspec
 from eventlog.commands.deciding import decide_in_order, events_of
 from eventlog.commands.keys import Keys
 from eventlog.commands.loading import LoadedAggregate, Loader
-from eventlog.commands.queues import AggregateQueue, AggregateQueues
+from eventlog.commands.queues import AggregateQueue
 from eventlog.commands.replays import Replays
 from eventlog.commands.rounds import Draft, Outcome, Pending, settle, settle_all, unsettled
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
@@ -76,7 +77,7 @@ class Commands:
         self._check_writable = check_writable
         self._now = now
         self._new_id = new_id
-        self._queues = AggregateQueues()
+        self._queues: WeakValueDictionary[AggregateId, AggregateQueue] = WeakValueDictionary()
         self._loader = Loader(log, now)
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
@@ -104,24 +105,26 @@ class Commands:
     ) -> Sequence[Outcome[S, E] | BaseException]:
         """Decide commands on one aggregate in order, each by itself. Return the outcome or the error of `execute` for each.
 
-        They are stored with as few commits as possible. `deadline` is the time for each commit, in seconds.
+        They are stored with as few commits as possible. `deadline` is the time for each commit, in seconds. If the caller gives
+        up, commands that are not decided yet have no effect.
         """
         loop = asyncio.get_running_loop()
         several = [Pending(command, context, loop.create_future()) for command, context in commands]
         self._enqueue(decider, id_, several, deadline)
-        try:
-            return [await _outcome_or_error(waiting) for waiting in several]
-        finally:
-            for waiting in several:
-                waiting.answer.cancel()  # if the caller is gone, commands that are not decided yet have no effect
+        return list(await asyncio.gather(*(waiting.answer for waiting in several), return_exceptions=True))
 
     def _enqueue(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[Pending], deadline: float) -> None:
         aggregate = decider.aggregate(id_)
-        queue = self._queues.get(aggregate)
-        if queue is None or queue.task is None:
-            queue = self._queues.take(aggregate)
+        queue = self._queue(aggregate)
+        if queue.task is None:
             queue.task = asyncio.create_task(self._serve(decider, aggregate, queue, deadline))
         queue.waiting.extend(several)
+
+    def _queue(self, aggregate: AggregateId) -> AggregateQueue:
+        queue = self._queues.get(aggregate)
+        if queue is None:
+            queue = self._queues[aggregate] = AggregateQueue()
+        return queue
 
     def learn(self, commit: Commit) -> None:
         """Take a commit for its aggregate's last, unless a later one is known: the next command is decided without a read.
@@ -162,7 +165,6 @@ class Commands:
                             settle(waiting, error)
         finally:
             queue.task = None
-            self._queues.leave(aggregate, queue)
 
     async def _answer(
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[Pending], deadline: float
@@ -234,11 +236,10 @@ class Commands:
     async def _together(
         self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
+        # In one order for all, so that two batches never wait for each other.
+        queues = [self._queue(aggregate) for aggregate in sorted(step.aggregate for step in steps)]
         async with AsyncExitStack() as stack:
-            # In one order for all, so that two batches never wait for each other.
-            for aggregate in sorted(step.aggregate for step in steps):
-                queue = self._queues.take(aggregate)
-                stack.callback(self._queues.leave, aggregate, queue)
+            for queue in queues:
                 await stack.enter_async_context(queue.lock)
             return await self._try_together(steps, context, deadline)
 
@@ -297,10 +298,3 @@ class Commands:
     async def _lost(self) -> None:
         self.conflicts += 1
         await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - jitter, not a secret
-
-
-async def _outcome_or_error(waiting: Pending) -> Outcome[Any, Any] | BaseException:
-    try:
-        return await waiting.answer
-    except Exception as error:  # noqa: BLE001 - the result of this command
-        return error
