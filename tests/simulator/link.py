@@ -46,9 +46,7 @@ class Link:
 
     async def connection(self) -> Connection:
         """The real connection over this link."""
-        connection = Connection(
-            ConnectionOptions(servers=("nats://simulated",), name=self.process, ping_interval=2.0, credentials=None, tls=None)
-        )
+        connection = Connection(ConnectionOptions(servers=("nats://simulated",), name=self.process))
         client: Any = self
         connection._client, connection._inbox = client, ReplyRouter(client)
         await connection._inbox.open()

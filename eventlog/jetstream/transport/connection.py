@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from ssl import SSLContext
@@ -45,9 +45,7 @@ class Counters:
     reconnects: int = 0
     """How often nats-py connected again by itself."""
     replaced: int = 0
-    """How often the watchdog replaced a client that was dead."""
-    errors: int = 0
-    """Errors that nats-py reported, attempts to connect among them."""
+    """How often the watchdog replaced a client that was dead. The new client does not have the subscriptions of the old one."""
 
 
 class Connection:
@@ -56,8 +54,6 @@ class Connection:
     def __init__(self, options: ConnectionOptions) -> None:
         self.options = options
         self.counters = Counters()
-        self.generation = 0
-        """Grows with each replaced client. The new client does not have the subscriptions of the old one."""
         self._client = NatsClient()
         self._inbox = ReplyRouter(self._client)
         self._up = asyncio.Event()
@@ -73,7 +69,6 @@ class Connection:
         servers: str | Sequence[str],
         *,
         name: str,
-        ping_interval: float = 2.0,
         credentials: Path | None = None,
         tls: SSLContext | None = None,
         timeout: float = CONNECT_TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout around it could not give the reason
@@ -83,13 +78,12 @@ class Connection:
         """Connect within `timeout` seconds and stay connected until the end of the block.
 
         `servers` are addresses: one, several, or several with commas between; `name` is the name of this client on the server.
-        A ping goes out every `ping_interval` seconds (2 on one machine, 5 to a cluster), two without an answer end the
-        connection and it is opened again, for ever. Raises Unavailable.
+        A ping goes out every two seconds. Two without an answer end the connection, and it is opened again, for ever. Raises
+        Unavailable.
         """
         options = ConnectionOptions(
             servers=servers,
             name=name,
-            ping_interval=ping_interval,
             credentials=credentials,
             tls=tls,
             check_every=check_every,
@@ -183,16 +177,15 @@ class Connection:
         try:
             async with asyncio.timeout(timeout):
                 await asyncio.shield(connecting)
-        except (OSError, nats.errors.Error, ValueError) as error:  # TimeoutError is an OSError
+        except BaseException as error:
             await self._discard(client, connecting)
+            if not isinstance(error, OSError | nats.errors.Error | ValueError):  # TimeoutError is an OSError
+                raise
             reason = self._reason() if isinstance(error, TimeoutError) else f": {error}"
             raise Unavailable(
                 f"cannot connect to NATS at {self.options.addresses} within {timeout:g} s{reason}; "
                 "is the server running, and is the address right?"
             ) from error
-        except BaseException:
-            await self._discard(client, connecting)
-            raise
         self._answered = time.monotonic()
         self._up.set()
         return client, inbox
@@ -205,22 +198,19 @@ class Connection:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
 
-    async def _discard(self, client: NatsClient, connecting: asyncio.Future[Any] | None = None) -> None:
+    async def _discard(self, client: NatsClient, connecting: asyncio.Task[None] | None = None) -> None:
         """Close a client, or cut it off; not with asyncio.timeout, since nats-py swallows being cancelled."""
         ended, _ = await asyncio.wait({self._start(client.discard(connecting))}, timeout=_CLOSE_TIMEOUT)
         if not ended:
             client.cut_off()
 
-    def _start(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
-        async def run() -> Any:
-            return await work
-
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         def done(task: asyncio.Task[Any]) -> None:
             self._tasks.discard(task)
             if not task.cancelled() and task.exception() is not None:
                 log.debug("nats call failed", error=repr(task.exception()))
 
-        task = asyncio.create_task(run())
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(done)
         return task
@@ -228,7 +218,6 @@ class Connection:
     # Callbacks of nats-py
 
     def _on_error(self, error: Exception) -> None:
-        self.counters.errors += 1
         text = str(error) or repr(error)
         if (denied := _DENIED.search(text)) is not None:
             self._inbox.deny(denied[1])
@@ -299,10 +288,9 @@ class Connection:
         """Put a new client in the place of one that does not answer; nothing changes if none can be made."""
         fresh = await self._connect(self.options.check_timeout)
         old, (self._client, self._inbox) = self._client, fresh
-        self.generation += 1
         self.counters.replaced += 1
         self._last_error = ""
-        log.warning("nats client replaced", server=self._client.address, generation=self.generation)
+        log.warning("nats client replaced", server=self._client.address, replaced=self.counters.replaced)
         old.lose()
         closing = self._start(self._discard(old))
         closing.add_done_callback(lambda _: log.debug("dead nats client closed"))

@@ -31,7 +31,6 @@ class ConnectionOptions:
 
     servers: Sequence[str] = attrs.field(converter=_listed, validator=attrs.validators.min_len(1))
     name: str
-    ping_interval: float = 2.0
     credentials: Path | None = None
     tls: SSLContext | None = None
     check_every: float = CHECK_EVERY
@@ -50,7 +49,7 @@ class ConnectionOptions:
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": 0.25,
             "connect_timeout": 2,
-            "ping_interval": self.ping_interval,
+            "ping_interval": 2,
             "max_outstanding_pings": 2,
             "pending_size": 2 * MOST_PENDING,
             "flush_timeout": 2,

@@ -103,7 +103,7 @@ async def test_a_replaced_client_is_noticed(own: Connection) -> None:
     reading_task = own.client._reading_task
     assert reading_task is not None
     reading_task.cancel()  # as after an error in nats-py: it is deaf, and still reports that it is connected
-    await wait_until(lambda: own.generation == 1)
+    await wait_until(lambda: own.counters.replaced == 1)
     await publish(own)
     await reading.reaches(2)
     await reading.close()
