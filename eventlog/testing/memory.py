@@ -36,24 +36,24 @@ from eventlog.support.wire import FOLLOWS, GUARD
 Hook = Callable[[Sequence[Proposal]], Awaitable[None]]
 
 MAX_PAYLOAD = 1024**2
+"""The most bytes that a commit may have."""
 MOST_TOGETHER = 1000
 
 
 class MemoryLog:
-    """A log in this object. `max_payload`: the most bytes that a commit may have.
+    """A log in this object.
 
     Hooks: `before` is awaited with the proposals of each append before it is judged (sleep in it for latency, append in it for a
     conflict, raise Unavailable in it), `after` once they are stored and before the caller hears of it. Both are None at first.
     `people` seals and opens personal fields.
     """
 
-    def __init__(self, registry: Registry, *, max_payload: int = MAX_PAYLOAD, people: PersonalDataCipher | None = None) -> None:
+    def __init__(self, registry: Registry, *, people: PersonalDataCipher | None = None) -> None:
         self.before: Hook | None = None
         self.after: Hook | None = None
         self.incarnation = str(uuid.uuid4())
         self.registry = registry
         """The types of the events and states in it."""
-        self._max_payload = max_payload
         self._people = people
         self._commits: list[Commit] = []
         self._by_subject: dict[str, list[Commit]] = {}
@@ -83,45 +83,39 @@ class MemoryLog:
 
     async def create_anew(self) -> None:
         """Lose all commits and start again under a new incarnation, as when an operator deletes the stream."""
-        async with self._news:
-            self._set(())
-            self._damaged.clear()
-            self._keys.clear()
-            self.incarnation = str(uuid.uuid4())
-            self._news.notify_all()
+        self._damaged.clear()
+        self._keys.clear()
+        self.incarnation = str(uuid.uuid4())
+        await self._set(())
 
     async def cut(self, sequence: int) -> None:
         """Lose all commits above a sequence, under the same incarnation: a torn tail, or an older backup."""
-        async with self._news:
-            self._set([commit for commit in self._commits if commit.sequence <= sequence])
+        await self._set(self._commits[:sequence])
 
     async def tamper(self, sequence: int, data: bytes) -> None:
         """Have other bytes at a sequence."""
-        async with self._news:
-            self._set(
-                [
-                    Commit(c.sequence, c.subject, data, self.registry, c.headers) if c.sequence == sequence else c
-                    for c in self._commits
-                ]
-            )
+        other = [self.registry.commit(c.sequence, c.subject, data, c.headers) for c in self._commits[sequence - 1 : sequence]]
+        await self._set([*self._commits[: sequence - 1], *other, *self._commits[sequence:]])
 
     async def publish(self, subject: str, data: bytes, headers: bytes | None = None) -> int:
         """Store a message past the event log, as any client of the broker can; gives its sequence."""
-        async with self._news:
-            commit = Commit(len(self._commits) + 1, subject, data, self.registry, headers)
-            self._set([*self._commits, commit])
-            self._news.notify_all()
-        return commit.sequence
+        await self._set([*self._commits, self.registry.commit(len(self._commits) + 1, subject, data, headers)])
+        return len(self._commits)
 
     def damage(self, sequence: int) -> None:
         """The record at a sequence cannot be read any more, as after a flipped bit on the disk."""
         self._damaged.add(sequence)
 
-    def _set(self, commits: Sequence[Commit]) -> None:
-        self._commits, self._by_subject = [], {}
-        for commit in commits:
-            self._commits.append(commit)
-            self._by_subject.setdefault(commit.subject, []).append(commit)
+    async def _set(self, commits: Sequence[Commit]) -> None:
+        async with self._news:
+            self._commits, self._by_subject = [], {}
+            for commit in commits:
+                self._add(commit)
+            self._news.notify_all()
+
+    def _add(self, commit: Commit) -> None:
+        self._commits.append(commit)
+        self._by_subject.setdefault(commit.subject, []).append(commit)
 
     # Writing
 
@@ -177,8 +171,8 @@ class MemoryLog:
     async def _encode(self, proposal: Proposal) -> bytes:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self.registry)
         body = self.registry.encode(proposal.commit, sealed, proposal.prev)
-        if len(body) > self._max_payload:
-            raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({self._max_payload:,} bytes)")
+        if len(body) > MAX_PAYLOAD:
+            raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({MAX_PAYLOAD:,} bytes)")
         return body
 
     def _judge(self, proposals: Sequence[Proposal], bodies: Sequence[bytes]) -> Sequence[Appended]:
@@ -208,9 +202,8 @@ class MemoryLog:
         subject, traceparent = proposal.aggregate.subject, proposal.commit.traceparent
         trace = "" if traceparent is None else f"traceparent: {traceparent}\r\n"
         headers = f"NATS/1.0\r\n{guard or f'{GUARD}: {proposal.expected}'}\r\n{trace}\r\n"
-        commit = Commit(len(self._commits) + 1, subject, body, self.registry, headers.encode())
-        self._commits.append(commit)
-        self._by_subject.setdefault(subject, []).append(commit)
+        commit = self.registry.commit(len(self._commits) + 1, subject, body, headers.encode())
+        self._add(commit)
         if proposal.key is not None:
             self._keys[proposal.key] = commit.sequence
         return Appended(commit.sequence, digest=commit.digest)
@@ -231,7 +224,7 @@ class MemoryLog:
         return self._commits[sequence - 1] if there else None
 
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
-        """See `eventlog.port.EventLog.reveal`."""
+        """See `eventlog.port.EventLog.decrypt`."""
         return await revealed(commit, self.registry, self._people)
 
     async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
