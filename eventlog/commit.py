@@ -151,7 +151,7 @@ class Position(msgspec.Struct, frozen=True, order=True, gc=False):
 class RecordedEvent(msgspec.Struct, frozen=True, gc=False):
     """An event as it was stored, lifted to the newest version of its type.
 
-    If personal fields are `sealed`, they are empty in `data`: `EventLog.reveal` opens them.
+    If personal fields are `sealed`, they are empty in `data`: `EventLog.decrypt` opens them.
     """
 
     position: Position

@@ -104,7 +104,7 @@ class LogReader:
         return self._commit(found or await self._persist(lambda: self._reads.leader(request)))
 
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
-        """See `eventlog.port.EventLog.reveal`."""
+        """See `eventlog.port.EventLog.decrypt`."""
         return await revealed(commit, self.registry, self._people)
 
     async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:

@@ -205,7 +205,7 @@ class PersonalDataCipher:
 
 
 async def revealed(commit: Commit, registry: Registry, people: PersonalDataCipher | None) -> Sequence[RecordedEvent]:
-    """`EventLog.reveal` for a log whose persons' keys are with `people` (None: it was given no keyring)."""
+    """`EventLog.decrypt` for a log whose persons' keys are with `people` (None: it was given no keyring)."""
     if people is not None:
         return await people.decrypt(commit, registry)
     return tuple(event if event.sealed is None else _with(event, SEALED, registry) for event in commit.events)
