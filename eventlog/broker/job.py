@@ -11,7 +11,8 @@ import attrs
 import structlog
 
 from eventlog.errors import OutcomeUnknown, Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, Refused, ask, persist
+from eventlog.jetstream.api import persist
+from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -93,11 +94,7 @@ class Job:
                 await asyncio.sleep(third)
 
     async def _is_gone(self) -> bool:
-        try:
-            await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": self.sequence})
-        except Refused as error:
-            return error.number == NO_MESSAGE
-        return False
+        return await MessageReader(self._connection, self._stream).leader({"seq": self.sequence}) is None
 
 
 async def acknowledge(jobs: Sequence[Job]) -> None:

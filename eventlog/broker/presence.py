@@ -7,8 +7,8 @@ from datetime import datetime
 
 import attrs
 
-from eventlog.errors import Unavailable
-from eventlog.jetstream.api import PREFIX, answer_of, call
+from eventlog.jetstream.api import answer_of, call
+from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 
 MOST_PRESENT = 1024
@@ -35,6 +35,7 @@ class Presence:
     def __init__(self, connection: Connection, bucket: str) -> None:
         self._connection = connection
         self._stream = f"KV_{bucket}"
+        self._reads = MessageReader(connection, self._stream)
         self._prefix = f"$KV.{bucket}."
 
     async def announce(self, id_: str, payload: bytes) -> None:
@@ -53,19 +54,11 @@ class Presence:
 
     async def heard(self) -> dict[str, PresenceEntry]:
         """The same, with when it was: one request, however many there are. Raises Unavailable."""
-        found: dict[str, PresenceEntry] = {}
-        request = b'{"multi_last":["%b>"]}' % self._prefix.encode()
-        async for reply in self._connection.request_many(f"{PREFIX}DIRECT.GET.{self._stream}", request, timeout=_TIMEOUT):
-            match reply.status:
-                case None:
-                    if b"\r\nKV-Operation:" not in (reply.head or b""):  # another client's mark of a deletion
-                        at = datetime.fromisoformat(reply.header(b"Nats-Time-Stamp"))
-                        found[reply.header(b"Nats-Subject").removeprefix(self._prefix)] = PresenceEntry(reply.data, at)
-                case "204" | "404":  # the end; nothing there
-                    break
-                case _:
-                    raise Unavailable(f"{self._stream} cannot be read: {reply.description}")
-        return found
+        return {
+            stored.subject.removeprefix(self._prefix): PresenceEntry(stored.data, stored.at)
+            for stored in await self._reads.several({"multi_last": [f"{self._prefix}>"]})
+            if b"\r\nKV-Operation:" not in (stored.hdrs or b"")  # another client's mark of a deletion
+        }
 
     def _subject(self, id_: str) -> str:
         if not _ID.fullmatch(id_):

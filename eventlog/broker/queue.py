@@ -21,7 +21,7 @@ import structlog
 
 from eventlog.broker.job import Job
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import CONSUMER_MISSING, NO_MESSAGE, STREAM_MISSING, Refused, answer_of, ask, call, delivery_of
+from eventlog.jetstream.api import CONSUMER_MISSING, STREAM_MISSING, TIMEOUT, Refused, answer_of, ask, call, delivery_of
 from eventlog.jetstream.append import Appender
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.fetcher import FetchedMessage, Fetcher, Interrupted
@@ -105,7 +105,8 @@ class WorkQueue:
         self._consumer = consumer
         self._prefix = prefix
         self._repair = repair
-        self._batches = Batches(connection, Appender(connection, MessageReader(connection, stream)))
+        self._reads = MessageReader(connection, stream)
+        self._batches = Batches(connection, Appender(connection, self._reads))
         self._takes = Fetcher(lambda: connection.client, stream, consumer)
         self._ack_wait = 0.0
         self._ack_wait_asked: float | None = None
@@ -236,14 +237,8 @@ class WorkQueue:
 
     async def _last(self, kind: str, id_: str) -> int | None:
         """The sequence of the newest job of this name in the queue."""
-        try:
-            found = await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"last_by_subj": self._subject(kind, id_)})
-        except Refused as error:
-            if error.number != NO_MESSAGE:
-                raise
-            return None
-        sequence: int = found["message"]["seq"]
-        return sequence
+        found = await self._reads.leader({"last_by_subj": self._subject(kind, id_)}, TIMEOUT)
+        return None if found is None else found.seq
 
     async def _known_ack_wait(self) -> float:
         """The consumer's AckWait in seconds. It is asked for now and then, and with it whether the consumer is there."""

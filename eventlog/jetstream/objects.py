@@ -21,7 +21,7 @@ import msgspec
 import structlog
 
 from eventlog.errors import EventLogError, Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist, subjects_of
+from eventlog.jetstream.api import WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist, subjects_of
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 
@@ -148,8 +148,8 @@ class ObjectBucket:
             found = await self._message({"next_by_subj": self._chunks(description.nuid), "seq": sequence + 1})
             if found is None:
                 return None
-            sequence, data = found
-            parts.append(data)
+            sequence = found.seq
+            parts.append(found.data)
         return b"".join(parts)
 
     async def link(self, name: str, target: str) -> None:
@@ -197,7 +197,7 @@ class ObjectBucket:
         for subject in await subjects_of(self._connection, self._stream, self._chunks("*")):
             if (nuid := subject.rpartition(".")[2]) in known:
                 continue
-            newest = await persist(self._connection, partial(self._reads.leader, {"last_by_subj": subject}), READ_DEADLINE)
+            newest = await self._message({"last_by_subj": subject})
             if newest is not None and newest.at < before:
                 await self._forget(nuid)
 
@@ -211,15 +211,15 @@ class ObjectBucket:
                 raise
         found = await self._message({"last_by_subj": self._meta(description.name)})
         # The same one at a later sequence: a first try was stored, and its answer was lost.
-        return found[0] if found is not None and found[0] > expected and _decode(found[1]) == description else None
+        return found.seq if found is not None and found.seq > expected and _decode(found.data) == description else None
 
     async def _description(self, name: str) -> tuple[Description | None, int]:
         """The description, and the sequence of the stored message in its place (0: none); a deleted object has none."""
         found = await self._message({"last_by_subj": self._meta(name)})
         if found is None:
             return None, 0
-        description = _decode(found[1])
-        return None if description.deleted else description, found[0]
+        description = _decode(found.data)
+        return None if description.deleted else description, found.seq
 
     async def _complete(self, description: Description) -> bool:
         subject = self._chunks(description.nuid)
@@ -230,17 +230,9 @@ class ObjectBucket:
         stored: int = (info["state"].get("subjects") or {}).get(subject, 0)
         return stored == description.chunks
 
-    async def _message(self, request: dict[str, str | int]) -> tuple[int, bytes] | None:
-        """Sequence and payload of one message, read from the leader: it includes messages that were just stored."""
-        name = f"STREAM.MSG.GET.{self._stream}"
-        try:
-            answer = await persist(self._connection, lambda: ask(self._connection, name, request), READ_DEADLINE)
-        except Refused as error:
-            if error.number != NO_MESSAGE:
-                raise
-            return None
-        message = answer["message"]
-        return message["seq"], base64.b64decode(message.get("data", ""))
+    async def _message(self, request: dict[str, str | int]) -> StoredMessage | None:
+        """One message, read from the leader: it includes messages that were just stored."""
+        return await persist(self._connection, partial(self._reads.leader, request), READ_DEADLINE)
 
     async def _publish(self, subject: str, payload: bytes, headers: bytes) -> int:
         """Store a message; its sequence."""
