@@ -15,7 +15,7 @@ import structlog
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import AggregateDamaged, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
+from eventlog.jetstream.api import STREAM_MISSING, Refused, ask
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.pull import ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
@@ -33,70 +33,64 @@ _CATCHING_UP = 3.0
 """Seconds that a new leader may need to apply what the old one had, before a stream that ends too early is truncated."""
 
 
-async def follow(
-    connection: Connection,
-    stream: str,
-    registry: Registry,
-    *,
-    after: int,
-    until: int | None = None,
-    aggregate: AggregateId | None = None,
-    batch: int = 1000,
-    incarnation: str | None = None,
-    proof: str | None = None,
-) -> AsyncIterator[Sequence[Commit]]:
-    """The commits of a stream above sequence `after`, as `eventlog.port.EventLog.follow` promises them.
-
-    `incarnation` is the one that `after` was true for; without it the one that the stream has at the first look. `proof` is the
-    digest of the commit at `after`. Each consumer begins with the commit that was read last, which has to be the same one: commit
-    ids are unique and a log grows at its end only, so that finds every log that was cut and has grown again. A stream that
-    is not there is waited for, like a broker that is not. Close the generator (`aclose`, or `contextlib.aclosing`) to be rid of
-    the consumer at once.
-    """
-    reader = _Reader(connection, stream, registry, after, until, aggregate, batch, incarnation, proof)
-    reader.done = until is not None and until <= after
-    pause = _SHORTEST_PAUSE
-    while not reader.done:
-        try:
-            async with await reader.open() as pull:
-                async for commits in reader.read(pull):
-                    pause = _SHORTEST_PAUSE
-                    yield commits
-        except Hole as error:
-            log.warning("a sequence is missing, looking again", stream=stream, expected=error.expected, found=error.found)
-            reader.suspect = error
-        except (ConsumerLost, Unavailable, Refused) as error:
-            if isinstance(error, Refused) and not error.passing:
-                raise
-            report = log.info if pause == _SHORTEST_PAUSE else log.debug
-            report("reading interrupted", stream=stream, after=reader.last, reason=str(error))
-            await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
-            pause = min(2 * pause, _LONGEST_PAUSE)
-            with contextlib.suppress(Unavailable):
-                await connection.up(_LONGEST_PAUSE)
-
-
 @attrs.define(eq=False)
-class _Reader:
-    """How far a reader has come; outlives the consumers that it reads through."""
+class Follower:
+    """Follows a stream as `eventlog.port.EventLog.follow` promises it, over any number of consumers. `last` is as far as it came.
+
+    `incarnation` is the one that the sequence to begin after was true for; without it the one that the stream has at the first
+    look. `proof` is the digest of the commit there. Each consumer begins with the commit that was read last, which has to be the
+    same one: commit ids are unique and a log grows at its end only, so that finds every log that was cut and has grown again.
+    """
 
     _connection: Connection
     _stream: str
     _registry: Registry
-    last: int
-    _until: int | None
-    _aggregate: AggregateId | None
-    _batch: int
-    _incarnation: str | None
-    _proof: str | None
-    _read_last: Commit | None = None
-    _overlaps: bool = False
-    _end: int = 0
-    _behind_since: float | None = None
-    suspect: Hole | None = None
-    done: bool = False
+    last: int = attrs.field(alias="after", kw_only=True)
+    _until: int | None = attrs.field(default=None, kw_only=True)
+    _aggregate: AggregateId | None = attrs.field(default=None, kw_only=True)
+    _batch: int = attrs.field(default=1000, kw_only=True)
+    _incarnation: str | None = attrs.field(default=None, kw_only=True)
+    _proof: str | None = attrs.field(default=None, kw_only=True)
+    _reads: MessageReader = attrs.field(init=False)
+    _read_last: Commit | None = attrs.field(default=None, init=False)
+    _overlaps: bool = attrs.field(default=False, init=False)
+    _end: int = attrs.field(default=0, init=False)
+    _behind_since: float | None = attrs.field(default=None, init=False)
+    _suspect: Hole | None = attrs.field(default=None, init=False)
+    _done: bool = attrs.field(init=False)
 
-    async def open(self) -> Pull:
+    def __attrs_post_init__(self) -> None:
+        self._reads = MessageReader(self._connection, self._stream)
+        self._done = self._until is not None and self._until <= self.last
+
+    async def lists(self) -> AsyncIterator[Sequence[Commit]]:
+        """The commits. A stream that is not there is waited for, like a broker that is not.
+
+        Close the generator (`aclose`, or `contextlib.aclosing`) to be rid of the consumer at once.
+        """
+        pause = _SHORTEST_PAUSE
+        while not self._done:
+            try:
+                async with await self._open() as pull:
+                    async for commits in self._read(pull):
+                        pause = _SHORTEST_PAUSE
+                        yield commits
+            except Hole as error:
+                log.warning(
+                    "a sequence is missing, looking again", stream=self._stream, expected=error.expected, found=error.found
+                )
+                self._suspect = error
+            except (ConsumerLost, Unavailable, Refused) as error:
+                if isinstance(error, Refused) and not error.passing:
+                    raise
+                report = log.info if pause == _SHORTEST_PAUSE else log.debug
+                report("reading interrupted", stream=self._stream, after=self.last, reason=str(error))
+                await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                with contextlib.suppress(Unavailable):
+                    await self._connection.up(_LONGEST_PAUSE)
+
+    async def _open(self) -> Pull:
         """A consumer, not yet made, from the last commit on; of a stream that still is what was read before.
 
         Raises LogDamaged if it is not, Unavailable.
@@ -121,13 +115,13 @@ class _Reader:
         """The digest of the commit that was read last; None if it is not known."""
         return self._proof if self._read_last is None else self._read_last.digest
 
-    async def read(self, pull: Pull) -> AsyncIterator[Sequence[Commit]]:
+    async def _read(self, pull: Pull) -> AsyncIterator[Sequence[Commit]]:
         """The commits of a consumer, up to `until`; ends but is not `done` if another consumer has to find the rest."""
         if self._aggregate is not None and self._until is not None:
             async for commits in self._read_some(pull, self._aggregate, self._until):
                 yield commits
             return
-        while not self.done:
+        while not self._done:
             commits = await pull.read(patience=_SILENT if self._expects else None)
             if not commits:
                 await self._check_silence()
@@ -141,7 +135,7 @@ class _Reader:
                     continue
             if self._until is not None and commits[-1].sequence >= self._until:
                 del commits[len(commits) - (commits[-1].sequence - self._until) :]
-                self.done = True
+                self._done = True
             self._read_last = commits[-1]
             self.last = commits[-1].sequence
             yield commits
@@ -169,7 +163,7 @@ class _Reader:
             self._end = (await self._info())["state"]["last_seq"]
         if self._end < wanted:
             return
-        found = await MessageReader(self._connection, self._stream).leader({"seq": wanted})
+        found = await self._reads.leader({"seq": wanted})
         if found is None:
             info = await self._info()
             self._check_ends(info)
@@ -185,14 +179,14 @@ class _Reader:
         left, when the stream has passed `until`. Raises Hole, AggregateDamaged.
         """
         left, passed = pull.total, self._end >= until
-        while not self.done:
+        while not self._done:
             commits = await pull.read(patience=_MOMENT) if left > 0 or not passed else []
             passed = passed or (not commits and (await self._info())["state"]["last_seq"] >= until)
             if not commits and passed:
                 following = await self._next_of(aggregate)
                 if following is None and left > 0:
                     raise AggregateDamaged(aggregate.subject, 0, "the server counts messages of it, and cannot read the last one")
-                self.done = following is None or following > until
+                self._done = following is None or following > until
                 left = max(left, 1)
                 continue
             left -= len(commits)
@@ -202,7 +196,7 @@ class _Reader:
                 yield wanted
             if hole is not None:
                 raise hole
-            self.done = len(wanted) < len(commits)
+            self._done = len(wanted) < len(commits)
 
     def _joined(self, commits: Sequence[Commit]) -> tuple[Sequence[Commit], Hole | None]:
         """The first commits of an aggregate, each with a guard that names the one before it; and the hole behind them."""
@@ -216,7 +210,7 @@ class _Reader:
     async def _next_of(self, aggregate: AggregateId) -> int | None:
         """The sequence of the next commit of an aggregate that the leader can read."""
         request = {"next_by_subj": aggregate.subject, "seq": self.last + 1}
-        found = await MessageReader(self._connection, self._stream).leader(request)
+        found = await self._reads.leader(request)
         return None if found is None else found.seq
 
     async def _info(self) -> dict[str, Any]:
@@ -246,13 +240,8 @@ class _Reader:
 
     async def _check_hole(self) -> None:
         """Whether what a consumer left out is missing from the stream too, by the word of its leader. Raises SequenceGap."""
-        if self.suspect is None:
+        if self._suspect is None:
             return
-        expected, found = self.suspect.expected, self.suspect.found
-        try:
-            await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": expected})
-        except Refused as error:
-            if error.number == NO_MESSAGE:
-                raise SequenceGap(expected, found) from error
-            raise
-        self.suspect = None
+        if await self._reads.leader({"seq": self._suspect.expected}) is None:
+            raise SequenceGap(self._suspect.expected, self._suspect.found)
+        self._suspect = None

@@ -13,9 +13,9 @@ import msgspec
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit, RecordedEvent
 from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
-from eventlog.jetstream import follower as reader
 from eventlog.jetstream.api import subjects_of
 from eventlog.jetstream.fence import Fence
+from eventlog.jetstream.follower import Follower
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import Head
@@ -163,7 +163,7 @@ class LogReader:
         proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
-        lists: Any = reader.follow(
+        follower = Follower(
             self.connection,
             self._stream,
             self.registry,
@@ -174,6 +174,7 @@ class LogReader:
             incarnation=incarnation,
             proof=proof,
         )
+        lists: Any = follower.lists()
         async with aclosing(lists):
             async for commits in lists:
                 self._fence.read(commits[-1])

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 from eventlog import Commit, Registry
-from eventlog.jetstream.follower import follow
+from eventlog.jetstream.follower import Follower
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.bulk import STREAM
 from tests.support.pace import slowness
@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until
 
 def following(connection: Connection, **options: Any) -> Any:
     """Return a reader of the stream, from its beginning by default."""
-    return follow(connection, STREAM, Registry(), **{"after": 0} | options)
+    return Follower(connection, STREAM, Registry(), **{"after": 0} | options).lists()
 
 
 async def sequences(lists: AsyncIterator[Sequence[Commit]], seconds: float = 20.0) -> list[int]:
