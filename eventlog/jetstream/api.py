@@ -6,7 +6,6 @@ nats-py's manager does the same with typed copies of the configurations, which l
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -68,9 +67,15 @@ async def call(
     return answer_of(request, reply.data)
 
 
-async def ask(connection: Connection, request: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+async def ask(
+    connection: Connection,
+    request: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    timeout: float = TIMEOUT,  # noqa: ASYNC109 - as in `call`
+) -> dict[str, Any]:
     """As `call`, for a request that may be repeated: see `Connection.ask`."""
-    reply = await connection.ask(PREFIX + request, _encoded(body), timeout=TIMEOUT)
+    reply = await connection.ask(PREFIX + request, _encoded(body), timeout=timeout)
     return answer_of(request, reply.data)
 
 
@@ -105,13 +110,20 @@ def answer_of(request: str, data: bytes) -> dict[str, Any]:
 
 
 async def persist(
-    connection: Connection, attempt: Callable[[], Awaitable[T]], seconds: float, *, may_be_repeated: bool = True
+    connection: Connection,
+    attempt: Callable[[], Awaitable[T]],
+    seconds: float,
+    *,
+    may_be_repeated: bool = True,
+    pause: float = _PAUSE,
 ) -> T:
     """The result of an attempt, which is repeated for that many seconds while the broker is away. Raises Unavailable, Full.
 
-    `may_be_repeated`: an attempt without an answer is repeated too. Otherwise it raises OutcomeUnknown at once.
+    `may_be_repeated`: an attempt without an answer is repeated too. Otherwise it raises OutcomeUnknown at once. `pause` is in
+    seconds.
     """
-    end = time.monotonic() + seconds
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
     while True:
         try:
             return await attempt()
@@ -120,10 +132,10 @@ async def persist(
         except Unavailable as error:
             if isinstance(error, OutcomeUnknown) and not may_be_repeated:
                 raise
-            left = end - time.monotonic() - _PAUSE
+            left = end - loop.time() - pause
             if left <= 0:
                 raise
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)
         await connection.up(left)
 
 

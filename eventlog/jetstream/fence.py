@@ -15,7 +15,6 @@ from typing import Any
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import Appended, Commit
 from eventlog.errors import IncarnationChanged, LogDamaged, LogDiverged, LogTruncated, Unavailable
-from eventlog.jetstream.api import Refused, ask
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import digest_of
@@ -47,7 +46,7 @@ class Fence:
         if self._connects != self._connections():
             connects = self._connections()
             acknowledged, digest = self.acknowledged, self._digest()  # others may append before the server answers
-            info = await self._info()
+            info = await self._reads.info()
             self._closed = None
             self.saw(info)
             self._check_end(info, acknowledged)
@@ -104,12 +103,6 @@ class Fence:
         if info["config"]["num_replicas"] > 1:  # a leader that was elected just now may not know its own end yet
             raise Unavailable(text)
         self._closed = LogTruncated(text)
-
-    async def _info(self) -> dict[str, Any]:
-        try:
-            return await ask(self._connection, f"STREAM.INFO.{self._stream}")
-        except Refused as error:
-            raise Unavailable(f"the stream {self._stream} cannot be written: {error.description}") from error
 
     def _connections(self) -> int:
         counters = self._connection.counters

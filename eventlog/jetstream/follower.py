@@ -15,7 +15,7 @@ import structlog
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import AggregateDamaged, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
-from eventlog.jetstream.api import STREAM_MISSING, Refused, ask
+from eventlog.jetstream.api import Refused
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.pull import ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
@@ -95,7 +95,7 @@ class Follower:
 
         Raises LogDamaged if it is not, Unavailable.
         """
-        info = await self._info()
+        info = await self._reads.info()
         found = incarnation_of(info)
         if self._incarnation is None:
             self._incarnation = found
@@ -160,12 +160,12 @@ class Follower:
         """
         wanted = self._wanted
         if self._until is not None and self._end < wanted:
-            self._end = (await self._info())["state"]["last_seq"]
+            self._end = (await self._reads.info())["state"]["last_seq"]
         if self._end < wanted:
             return
         found = await self._reads.leader({"seq": wanted})
         if found is None:
-            info = await self._info()
+            info = await self._reads.info()
             self._check_ends(info)
             if info["state"]["last_seq"] >= wanted:
                 raise SequenceGap(wanted, None)
@@ -181,7 +181,7 @@ class Follower:
         left, passed = pull.total, self._end >= until
         while not self._done:
             commits = await pull.read(patience=_MOMENT) if left > 0 or not passed else []
-            passed = passed or (not commits and (await self._info())["state"]["last_seq"] >= until)
+            passed = passed or (not commits and (await self._reads.info())["state"]["last_seq"] >= until)
             if not commits and passed:
                 following = await self._next_of(aggregate)
                 if following is None and left > 0:
@@ -212,14 +212,6 @@ class Follower:
         request = {"next_by_subj": aggregate.subject, "seq": self.last + 1}
         found = await self._reads.leader(request)
         return None if found is None else found.seq
-
-    async def _info(self) -> dict[str, Any]:
-        try:
-            return await ask(self._connection, f"STREAM.INFO.{self._stream}")
-        except Refused as error:
-            if error.number != STREAM_MISSING:
-                raise
-            raise Unavailable(f"there is no stream {self._stream}") from error
 
     def _check_ends(self, info: dict[str, Any]) -> None:
         state = info["state"]

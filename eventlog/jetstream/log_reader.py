@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit, RecordedEvent
 from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
-from eventlog.jetstream.api import subjects_of
+from eventlog.jetstream.api import persist, subjects_of
 from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.follower import Follower
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
@@ -189,25 +186,13 @@ class LogReader:
 
     async def _info(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
         """The leader's information on the stream: once, and noted by the fence. Raises Unavailable."""
-        body = msgspec.json.encode(request) if request else b""
-        reply = await self.connection.ask(f"$JS.API.STREAM.INFO.{self._stream}", body)
-        answer: dict[str, Any] = msgspec.json.decode(reply.data)
-        if "error" in answer:
-            raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
-        self._fence.saw(answer)
-        return answer
+        info = await self._reads.info(request, timeout=READ_DEADLINE)
+        self._fence.saw(info)
+        return info
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of a read, tried for a moment: a repeated read does no harm."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + READ_DEADLINE
-        while True:
-            try:
-                return await attempt()
-            except Unavailable as error:
-                if loop.time() + _PAUSE >= end:
-                    if isinstance(error, OutcomeUnknown):
-                        raise Unavailable(f"the stream {self._stream} cannot be read: {error}") from error
-                    raise
-            await asyncio.sleep(_PAUSE)
-            await self.connection.up(end - loop.time())
+        try:
+            return await persist(self.connection, attempt, READ_DEADLINE, pause=_PAUSE)
+        except OutcomeUnknown as error:
+            raise Unavailable(f"the stream {self._stream} cannot be read: {error}") from error

@@ -10,7 +10,7 @@ import msgspec
 
 from eventlog.commit import Commit, CommitDecoder
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import NO_MESSAGE
+from eventlog.jetstream.api import NO_MESSAGE, TIMEOUT, Refused, ask
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.jetstream.transport.reply_router import NatsReply
 
@@ -71,6 +71,13 @@ class MessageReader:
         if answer.message is None and (answer.error is None or answer.error.err_code != NO_MESSAGE):
             raise Unavailable(f"the stream {self._stream} cannot be read: {answer.error}")
         return answer.message
+
+    async def info(self, body: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT) -> dict[str, Any]:  # noqa: ASYNC109 - passed on
+        """The leader's information on the stream (STREAM.INFO)."""
+        try:
+            return await ask(self._connection, f"STREAM.INFO.{self._stream}", body, timeout=timeout)
+        except Refused as error:
+            raise Unavailable(f"no information on the stream {self._stream}: {error.description}") from error
 
     async def last(self, subject: str) -> StoredMessage | None:
         """A subject's last message as some replica has it (direct get, ADR-31): it may be a moment old. None: it has none."""

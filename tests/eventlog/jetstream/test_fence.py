@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,10 +11,10 @@ import pytest
 
 from eventlog.commit import Appended
 from eventlog.errors import LogTruncated
-from eventlog.jetstream import fence as fence_module
 from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.transport.reply_router import NatsReply
 
 INCARNATION = "2026-11-23T00:00:00.000000Z"
 
@@ -26,23 +27,22 @@ class Broker:
         self.end = end
         self.answers = asyncio.Event()
 
-    async def ask(self, connection: Any, subject: str) -> dict[str, Any]:
-        del connection, subject
-        end = self.end
+    async def ask(self, subject: str, *_: Any, **__: Any) -> NatsReply:
+        assert subject == "$JS.API.STREAM.INFO.TEST"
+        info = {"created": INCARNATION, "state": {"last_seq": self.end}, "config": {"name": "TEST", "num_replicas": 1}}
         await self.answers.wait()
-        return {"created": INCARNATION, "state": {"last_seq": end}, "config": {"name": "TEST", "num_replicas": 1}}
+        return NatsReply(json.dumps(info).encode())
 
 
-def fence_of(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Fence:
-    monkeypatch.setattr(fence_module, "ask", broker.ask)
+def fence_of(broker: Broker) -> Fence:
     fence = Fence(cast("Connection", broker), "TEST", MessageReader(cast("Connection", broker), "TEST"))
     broker.counters.reconnects += 1
     return fence
 
 
-async def test_appends_of_others_while_the_server_answers_are_no_lost_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_appends_of_others_while_the_server_answers_are_no_lost_end() -> None:
     broker = Broker(end=505)
-    fence = fence_of(broker, monkeypatch)
+    fence = fence_of(broker)
     fence.stored(Appended(sequence=505, replayed=False), 504)
     checking = asyncio.create_task(fence.check())
     await asyncio.sleep(0)
@@ -52,9 +52,9 @@ async def test_appends_of_others_while_the_server_answers_are_no_lost_end(monkey
     fence.check_seen()
 
 
-async def test_an_end_before_the_last_acknowledgement_closes_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_end_before_the_last_acknowledgement_closes_the_log() -> None:
     broker = Broker(end=505)
-    fence = fence_of(broker, monkeypatch)
+    fence = fence_of(broker)
     fence.stored(Appended(sequence=508, replayed=False), 505)
     broker.answers.set()
     with pytest.raises(LogTruncated, match="ends at sequence 505, and 508 was acknowledged"):
