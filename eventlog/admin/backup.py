@@ -101,10 +101,10 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
             config=answer["config"],
             state=state,
         )
-        described_in.write_bytes(_encoded(copied))
+        described_in.write_bytes(encoded(copied))
         if check is not None:
             copied = attrs.evolve(copied, verified=True, digest=await check(described_in))
-            described_in.write_bytes(_encoded(copied))
+            described_in.write_bytes(encoded(copied))
         for file in (partial, described_in):
             await asyncio.to_thread(sync, file)
         for file in (partial, described_in):
@@ -113,7 +113,8 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
         return copied
 
 
-def _encoded(copied: StreamCopy) -> bytes:
+def encoded(copied: StreamCopy) -> bytes:
+    """The content of the file that describes a copy."""
     return msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n"
 
 

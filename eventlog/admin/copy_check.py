@@ -5,23 +5,19 @@ The server that makes a snapshot copies files, also damaged ones, and does not r
 
 from __future__ import annotations
 
-import tempfile
 from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
 
 from eventlog.admin.backup import StreamCopy, described, restore
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.admin.throw_away import throw_away_server
 from eventlog.errors import EventLogError
-from eventlog.jetstream.api import Refused
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import beginning, comparable, digest_of, fingerprints, rolled, text_of
 
 _TOGETHER = 512
-_STORE = 1 << 50
-"""Bytes that the throw-away server may store: as many as the disk has."""
 _COMMIT = b'{"id":"'
 """How each commit begins."""
 _MOST = 5
@@ -44,16 +40,12 @@ async def check_copy(file: Path) -> str:
     Raises BackupInvalid, CopyDamaged, ServerFailed if no server can be started here.
     """
     copied = described(file)
-    with tempfile.TemporaryDirectory(prefix=".check-", dir=file.parent) as scratch:
-        async with (
-            EmbeddedServer(Path(scratch), max_file_store=_STORE, durable=False) as server,
-            Connection.open(server.url, name="copy-check") as connection,
-        ):
-            try:
-                await restore(connection, file, changes={"max_bytes": -1, "allow_direct": True})
-            except (EventLogError, Refused) as error:
-                raise CopyDamaged(f"the copy of {copied.stream} cannot be restored: {error}") from error
-            digest = await _read(connection, copied)
+    async with throw_away_server(directory=file.parent) as connection:
+        try:
+            await restore(connection, file, changes={"max_bytes": -1, "allow_direct": True})
+        except EventLogError as error:
+            raise CopyDamaged(f"the copy of {copied.stream} cannot be restored: {error}") from error
+        digest = await _read(connection, copied)
     if comparable(copied.digest) not in {None, digest}:
         raise CopyDamaged(f"the copy of {copied.stream} has other records than when it was made: their digest is {digest}")
     return digest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -14,14 +13,14 @@ import attrs
 import msgspec
 import structlog
 
-from eventlog.admin.backup import back_up, described, restore
+from eventlog.admin.backup import back_up, described, encoded, restore
 from eventlog.admin.copy_check import check_copy
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.admin.repair.diagnosis import Diagnosis, Fault, Witness, each_leads
 from eventlog.admin.repair.lineage import after_repair
 from eventlog.admin.repair.rewriting import DUPLICATES, Operator, Rewriting
-from eventlog.admin.repair.sources import STORE, RepairSource
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.admin.repair.sources import RepairSource
+from eventlog.admin.throw_away import throw_away_server
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import ask, call
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
@@ -195,20 +194,14 @@ class StreamRepair:
         """Make the copy that will take the place of the stream. Raises RepairRefused, RewriteFailed, CopyDamaged."""
         replaced = {one.fault.sequence: one.stored for one in plan.remedies if one.stored is not None}
         lost = {one.fault.sequence: one.fault for one in plan.remedies if one.stored is None}
-        with tempfile.TemporaryDirectory(prefix=".rewrite-", dir=directory) as scratch:
-            async with (
-                EmbeddedServer(
-                    Path(scratch), max_file_store=STORE, max_payload=self._connection.max_payload, durable=False
-                ) as server,
-                Connection.open(server.url, name="repair") as target,
-            ):
-                changes = {"num_replicas": 1, "max_bytes": -1, "duplicate_window": DUPLICATES, "allow_atomic": False}
-                await call(target, f"STREAM.CREATE.{self._stream}", {**config, **changes})
-                rewriting = Rewriting(target, self._stream, self._registry, [self._witness.sequence])
-                source = MessageReader(self._connection, self._stream)
-                await rewriting.write(source, plan.end, replaced, lost, self._operator)
-                same = self._same(lost, rewriting)
-                await back_up(target, self._stream, directory)
+        async with throw_away_server(max_payload=self._connection.max_payload, directory=directory) as target:
+            changes = {"num_replicas": 1, "max_bytes": -1, "duplicate_window": DUPLICATES, "allow_atomic": False}
+            await call(target, f"STREAM.CREATE.{self._stream}", {**config, **changes})
+            rewriting = Rewriting(target, self._stream, self._registry, [self._witness.sequence])
+            source = MessageReader(self._connection, self._stream)
+            await rewriting.write(source, plan.end, replaced, lost, self._operator)
+            same = self._same(lost, rewriting)
+            await back_up(target, self._stream, directory)
         file = directory / f"{self._stream}.json"
         metadata = {
             **config["metadata"],
@@ -218,7 +211,7 @@ class StreamRepair:
         copied = attrs.evolve(
             described(file), config={**config, "metadata": metadata}, digest=text_of(rewriting.digest), verified=True
         )
-        await asyncio.to_thread(file.write_bytes, msgspec.json.format(msgspec.json.encode(copied), indent=2))
+        await asyncio.to_thread(file.write_bytes, encoded(copied))
         await check_copy(file)
         await asyncio.to_thread(sync, file)
         return attrs.evolve(plan, same=same)

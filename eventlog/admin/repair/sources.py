@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import attrs
 
 from eventlog.admin.backup import BackupInvalid, described, restore
 from eventlog.admin.repair.diagnosis import Fault
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.admin.throw_away import throw_away_server
 from eventlog.errors import UndecodableCommit
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
@@ -20,8 +19,6 @@ from eventlog.registry import Registry
 from eventlog.support.chain import digest_of
 from eventlog.support.wire import has_guard
 
-STORE = 1 << 50
-"""Bytes that a throw-away server may store: as many as the disk has."""
 _TRIES = 40
 """Direct reads of one record: each is answered by a replica at random, so all of three are asked with near certainty."""
 
@@ -113,13 +110,9 @@ async def backup_source(directory: Path, connection: Connection, stream: str, in
     if not file.is_file():
         raise BackupInvalid(f"there is no copy of {stream} in {directory}")
     copied = described(file)
-    with tempfile.TemporaryDirectory(prefix="repair-") as scratch:
-        async with (
-            EmbeddedServer(Path(scratch), max_file_store=STORE, max_payload=connection.max_payload, durable=False) as server,
-            Connection.open(server.url, name="repair") as own,
-        ):
-            await restore(own, file, changes={"max_bytes": -1, "allow_direct": True})
-            found = (copied.config.get("metadata") or {}).get("incarnation")
-            if found is not None and found != incarnation:
-                raise BackupInvalid(f"{file} is of another incarnation of {stream} ({found}): its commits are of another log")
-            yield Backup(f"backup {directory}", copied.last, MessageReader(own, stream), MessageReader(connection, stream))
+    found = (copied.config.get("metadata") or {}).get("incarnation")
+    if found is not None and found != incarnation:
+        raise BackupInvalid(f"{file} is of another incarnation of {stream} ({found}): its commits are of another log")
+    async with throw_away_server(max_payload=connection.max_payload) as own:
+        await restore(own, file, changes={"max_bytes": -1, "allow_direct": True})
+        yield Backup(f"backup {directory}", copied.last, MessageReader(own, stream), MessageReader(connection, stream))
