@@ -16,7 +16,7 @@ import msgspec
 
 from eventlog.support.chain import CommitLost, digest_of, lost
 from eventlog.support.trace import Trace
-from eventlog.support.wire import CommitBody, guard_at, has_guard
+from eventlog.support.wire import CommitBody, EventBody, guard_at, has_guard
 
 _CATEGORY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -64,6 +64,17 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # a Struct,
         """The same context, in a new span of its trace, for work that follows from earlier work."""
         trace = Trace.parse(self.traceparent)
         return self if trace is None else msgspec.structs.replace(self, traceparent=str(trace.child()))
+
+
+def context_of(event: EventBody) -> Context:
+    """The context of a stored event, without the trace."""
+    return Context(
+        key=event.key,
+        fingerprint=event.fingerprint,
+        correlation=event.correlation,
+        causation=event.causation,
+        actor=event.actor,
+    )
 
 
 @attrs.frozen

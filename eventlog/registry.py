@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 import msgspec
 
-from eventlog.commit import Commit, Context, NewCommit, NewEvent, Position, RecordedEvent
+from eventlog.commit import Commit, NewCommit, NewEvent, Position, RecordedEvent, context_of
 from eventlog.errors import StateLost, UndecodableCommit
 from eventlog.privacy.fields import PersonalFields, person_of, personal_fields
 from eventlog.support.chain import CommitLost
@@ -193,13 +193,7 @@ class Registry:
                 Position(commit.sequence, index),
                 event.type,
                 self._decode(types, event.type, event.version, event.data, where),
-                Context(
-                    key=event.key,
-                    fingerprint=event.fingerprint,
-                    correlation=event.correlation,
-                    causation=event.causation,
-                    actor=event.actor,
-                ),
+                context_of(event),
                 event.sealed,
             )
             for index, event in enumerate(commit.body.events)

@@ -11,9 +11,6 @@ from eventlog.jetstream.api import answer_of, call
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 
-MOST_PRESENT = 1024
-"""Entries that the server gives in one answer (ADR-31)."""
-
 _TIMEOUT = 2.0
 _ID = re.compile(r"[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*")
 
@@ -27,7 +24,7 @@ class PresenceEntry:
 
 
 class Presence:
-    """The entries of one bucket, by id: at most 1,024 of them, which are workers, hosts and the like.
+    """The entries of one bucket, by id: at most 1,024 of them (ADR-31), which are workers, hosts and the like.
 
     The time that an entry lives is the bucket's: announce a few times within it.
     """

@@ -8,7 +8,7 @@ from datetime import datetime
 import attrs
 import msgspec
 
-from eventlog.commit import Commit, Context, Position
+from eventlog.commit import Commit, Context, Position, context_of
 from eventlog.errors import UndecodableCommit
 
 
@@ -48,11 +48,5 @@ def records(commit: Commit) -> Iterator[Record]:
             at=body.at,
             type=event.type,
             version=event.version,
-            context=Context(
-                key=event.key,
-                fingerprint=event.fingerprint,
-                correlation=event.correlation,
-                causation=event.causation,
-                actor=event.actor,
-            ),
+            context=context_of(event),
         )
