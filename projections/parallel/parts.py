@@ -10,7 +10,7 @@ import marshal
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any
 from zlib import crc32
@@ -122,26 +122,48 @@ _rows = msgspec.msgpack.Decoder(list[list[list[tuple[Any, ...]]]])
 _packer = msgspec.msgpack.Encoder()
 
 _Rows = list[list[tuple[Any, ...]]]
-_Kinds = list[tuple[type[Put | Delete], Table]]
+_Kind = tuple[type[Put | Delete], Table]
+_VALUES = {Put: attrgetter("row"), Delete: attrgetter("key")}
+_HELD = str | int | float | datetime | None
+"""Values that come unchanged through `msgspec`; a Decimal would come as a text."""
 
 
-def _apart(changes: Iterable[Change]) -> tuple[_Kinds, _Rows]:
-    """Pack changes; consecutive changes of one kind and table go together: kind, table, and the rows or keys of each."""
-    kinds: _Kinds = []
+def _apart(changes: Iterable[Change]) -> tuple[list[_Kind | None], _Rows]:
+    """Pack changes; consecutive changes of one kind and table go together: kind, table, and the rows or keys of each.
+
+    A handler may give something else. It is sent as no change, with None as its kind: the writer refuses the batch, and derives
+    it by itself, commit by commit.
+    """
+    kinds: list[_Kind | None] = []
     rows: _Rows = []
-    for (kind, table), together in groupby(changes, key=lambda change: (type(change), change.table)):
-        kinds.append((kind, table))
-        rows.append([change.row if isinstance(change, Put) else change.key for change in together])
+    for (kind, table), together in groupby(changes, key=lambda change: (type(change), getattr(change, "table", None))):
+        values = [*map(_VALUES.get(kind, type), together)]
+        if isinstance(table, Table) and _are_rows(values):
+            kinds.append((kind, table))
+            rows.append(values)
+        else:
+            kinds.append(None)
+            rows.append([() for _ in values])
     return kinds, rows
 
 
-def _together(kinds: _Kinds, rows: _Rows) -> list[Change]:
-    return [kind(table, values) for (kind, table), together in zip(kinds, rows, strict=True) for values in together]
+def _are_rows(values: Sequence[Any]) -> bool:
+    """Whether all are tuples of values as columns may have."""
+    if {*map(type, values)} != {tuple}:
+        return False
+    return all(issubclass(kind, _HELD) for kind in {*map(type, chain.from_iterable(values))})
+
+
+def _together(kinds: Sequence[_Kind | None], rows: _Rows) -> list[Any]:
+    changes: list[Any] = []
+    for kind, together in zip(kinds, rows, strict=True):
+        changes += together if kind is None else [kind[0](kind[1], values) for values in together]
+    return changes
 
 
 def _packed(rows: list[_Rows]) -> bytes | list[_Rows]:
-    """Rows packed three times as fast as pickle does; as they are if a value is none that a column may have."""
+    """Rows packed three times as fast as pickle does; as they are if a number is larger than any database holds."""
     try:
         return _packer.encode(rows)
-    except (TypeError, ValueError, OverflowError, msgspec.EncodeError):
+    except OverflowError:
         return rows

@@ -8,7 +8,9 @@ import os
 import random
 import signal
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import cast
 
 import attrs
 import psutil
@@ -24,7 +26,7 @@ from gctd import readmodel as tracker
 from pantry import readmodel as pantry
 from projections.errors import ProjectorStopped, WorkerLost
 from projections.migrations import Migrations
-from projections.model import Change, ReadModel
+from projections.model import Change, Handler, Put, ReadModel
 from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild.verify import Dump, compare, dump, replayed_copy
@@ -172,6 +174,46 @@ async def test_where_processes_die_of_a_commit_the_projector_says_so_and_stops_b
         await Projector(log, store, MODEL).run(until=71)
         async with replayed_copy(log, MODEL, until=71) as alone:
             assert await dump(store, MODEL) == await dump(alone, MODEL)
+
+
+def misfit(commit: Commit) -> Iterable[object]:
+    """The result of a handler with a fault for accounts whose owners name it, the changes of the account for all others."""
+    account, owner = commit.aggregate.id, commit.state.owner
+    faults = {
+        "nothing": None,
+        "a generator": ledger.account_changes(commit),
+        "a row that is none": Put(ledger.ACCOUNTS, None),  # type: ignore[arg-type]
+        "a generator as value": Put(ledger.ACCOUNTS, (account, (text for text in owner), 0, False, commit.at, "{}")),
+        "a decimal number": Put(ledger.ACCOUNTS, (account, Decimal(5), 0, False, commit.at, "{}")),
+    }
+    return [faults[owner]] if owner in faults else ledger.account_changes(commit)
+
+
+MISFITS = ["nothing", "a generator", "a row that is none", "a generator as value", "a decimal number"]
+MISFIT = attrs.evolve(
+    MODEL,
+    projections=(
+        attrs.evolve(MODEL.projections[0], handlers={ledger.CATEGORY: cast("Handler", misfit)}),
+        *MODEL.projections[1:],
+    ),
+)
+
+
+async def test_a_result_that_is_no_change_parks_the_same_with_any_number_of_processes(tmp_path: Path) -> None:
+    """Also if it cannot be sent to another process, or would come as another value."""
+    log = MemoryLog(ledger.REGISTRY)
+    book = Book(log)
+    for fault in MISFITS:
+        await book.append_randomly(20, accounts=10, seed=len(fault))
+        await book.append(f"bad-{MISFITS.index(fault)}", Opened(fault))
+    async with SQLiteStore(tmp_path / "one.db") as alone, SQLiteStore(tmp_path / "several.db") as store:
+        expected = await project(log, alone, MISFIT, 0, f"{__name__}:MISFIT", batch=30)
+        assert await project(log, store, MISFIT, 2, f"{__name__}:MISFIT", batch=30) == expected
+        parked, others = await store.parked(), await alone.parked()
+    assert [(one.place, one.sequence, one.waiting, one.error.replace("several.db", "one.db")) for one in parked] == [
+        (one.place, one.sequence, one.waiting, one.error) for one in others
+    ]
+    assert [one.subject for one in parked] == [f"ledger.account.bad-{number}" for number in range(len(MISFITS))]
 
 
 def test_a_model_that_is_not_the_one_at_its_place_is_refused() -> None:
