@@ -73,7 +73,9 @@ async def _waiting(event_log: EventLog, one: Parked) -> Sequence[Commit]:
 
 async def _take_up_rows(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
     """Apply the first waiting commits, and return whether to continue."""
-    projection = next(p for p in advancing.model.projections if p.name == one.projection)
+    projection = next((p for p in advancing.model.projections if p.name == one.projection), None)
+    if projection is None:  # the model of an older program has it
+        return False
     broken = await advancing.broken_of(commits)
     while True:
         changes, applied, error = changes_of(projection, commits, broken)

@@ -353,6 +353,24 @@ async def test_the_many_of_one_kind_are_parked_in_one_go(log: MemoryLog, book: B
     await assert_equals_a_fold(log, store, MODEL)
 
 
+async def test_what_a_removed_projection_has_parked_stays_parked(log: MemoryLog, book: Book, store: Store) -> None:
+    """The model has another projection instead. Aggregates that the others have parked are freed."""
+    accounts, owners = ledger.PROJECTIONS
+
+    def broken(_: Commit) -> Iterable[Change]:
+        raise KeyError("owner")
+
+    gone = attrs.evolve(owners, name="holders", handlers={ledger.CATEGORY: broken})
+    await book.append("bad", Opened("eve"), POISON)
+    await project(log, store, attrs.evolve(MODEL, projections=(accounts, gone)))
+    projector = await project(log, store, FIXED)
+    done = await projector.unpark()
+    assert [one.projection for one in done.freed] == ["accounts"]
+    assert [one.projection for one in done.parked] == ["holders"]
+    assert list(await store.parked()) == done.parked
+    assert [one.projection for one in (await projector.unpark("holders")).parked] == ["holders"]
+
+
 @pytest.mark.parametrize("begun", [0, 2])
 @pytest.mark.parametrize("batch", [1, 10_000])
 async def test_a_commit_that_follows_a_lost_one_is_not_applied(
