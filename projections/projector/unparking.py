@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from eventlog import AggregateId, Commit, EventLog, EventLogError
+from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, EventLogError, SequenceGap
 from eventlog.commands.keys import KeyUse, uses_in
 from projections.errors import NotParked, RowRefused
 from projections.model import Change, Projection
@@ -56,18 +56,29 @@ async def _take_up(event_log: EventLog, advancing: CheckpointWriter, one: Parked
             found = advancing.parked.get(one.place)
             if found is None:
                 return True
-            commits = await _waiting(event_log, found)
+            try:
+                commits = await _waiting(event_log, found)
+            except (SequenceGap, AggregateDamaged) as error:
+                await advancing.write(Batch((), (), {found.place: attrs.evolve(found, error=str(error), traceback="")}))
+                return False
             take_up = _take_up_keys if one.projection == KEYS.name else _take_up_rows
             if not commits or not await take_up(advancing, found, commits):
                 return False
 
 
 async def _waiting(event_log: EventLog, one: Parked) -> Sequence[Commit]:
+    """The first waiting commits, up to one that cannot be read. Raises SequenceGap if that is the first, AggregateDamaged."""
     commits: list[Commit] = []
-    async for commit in event_log.history(AggregateId.parse(one.subject), after=one.sequence - 1):
+    reached = one.sequence - 1
+    async for commit in event_log.history(AggregateId.parse(one.subject), after=reached):
+        if (guard := commit.guard or 0) > reached:
+            if not commits:
+                raise SequenceGap(guard, None)
+            break
         if commit.sequence > one.last or len(commits) == _AT_ONCE:
             break
         commits.append(commit)
+        reached = commit.sequence
     return commits
 
 

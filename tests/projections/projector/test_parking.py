@@ -371,6 +371,34 @@ async def test_what_a_removed_projection_has_parked_stays_parked(log: MemoryLog,
     assert [one.projection for one in (await projector.unpark("holders")).parked] == ["holders"]
 
 
+@pytest.mark.parametrize("lost", [2, 4])
+async def test_an_aggregate_with_a_waiting_commit_that_is_lost_stays_parked_there(
+    log: MemoryLog, book: Book, store: Store, lost: int
+) -> None:
+    """The commits before it are applied, however often it is unparked. The reason names it, and others are freed."""
+    await book.append("bad", Opened("eve"))
+    await book.append("bad", POISON)
+    for amount in (1, 2, 3):
+        await book.append("bad", Booked(amount))
+    await book.append("other", Opened("gus"), POISON)
+    await project(log, store)
+    whole = list(log._by_subject["ledger.account.bad"])
+    del log._by_subject["ledger.account.bad"][lost - 1]
+    log.damage(lost)
+    projector = Projector(log, store, FIXED)
+    await projector.load()
+    for _ in range(2):
+        done = await projector.unpark()
+        assert [(one.subject, one.sequence, one.last) for one in done.parked] == [("ledger.account.bad", lost, 5)]
+        assert f"sequence {lost} cannot be read" in done.parked[0].error
+        assert await balance(store, "bad") == (0 if lost == 2 else 2)
+        assert await balance(store, "other") == 1
+    log._by_subject["ledger.account.bad"] = whole
+    log._damaged.clear()
+    assert (await projector.unpark()).parked == []
+    await assert_equals_a_fold(log, store, FIXED)
+
+
 @pytest.mark.parametrize("begun", [0, 2])
 @pytest.mark.parametrize("batch", [1, 10_000])
 async def test_a_commit_that_follows_a_lost_one_is_not_applied(
