@@ -49,11 +49,10 @@ async def verify(
     reader = reader_at(database) if part is None else copies_at(database).reader(CopyPart(part))
     async with reader, opened_log(nats_url, model) as log, Workers(model, workers) as deriving:
         broken = await reader.problems(thorough=True)
-        verdict = await fold.verify(reader, log, model, run=shown(output, "folding", deriving))
+        verdict = await fold.verify(reader, log, model, run=shown(output, "folding", deriving), dumped=output.json)
         marks = await reader.marks(model.stream)
         looked = await audit(log, model, until=verdict.sequence, marks=marks, proof=verdict.digest)
         parked = await reader.parked()
-        digest = (await fold.dump(reader, model)).digest if output.json else ""
     difference = verdict.difference
     if output.json:
         document: dict[str, Any] = {
@@ -65,7 +64,7 @@ async def verify(
             "log": list(looked.problems),
             "parked": len(parked),
             "parked_aggregates": [parked_line(one) for one in parked],
-            "digest": digest,
+            "digest": verdict.dump and verdict.dump.digest,
         }
         output.document(document)
     else:

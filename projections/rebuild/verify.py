@@ -103,17 +103,22 @@ async def replayed_copy(
 class Verification:
     """The result of a verification: the sequence up to which both were compared, and the first difference, None: equal.
 
-    `digest` is the running digest of the log that the tables were made from, None if it is not known.
+    `digest` is the running digest of the log that the tables were made from, None if it is not known. `dump` are the tables in
+    short, if they were asked for.
     """
 
     sequence: int
     difference: RowDifference | None
     digest: str | None = None
+    dump: Dump | None = None
 
 
-async def verify(live: Reader, event_log: EventLog, model: ReadModel, *, run: Run = run_silently) -> Verification:
+async def verify(
+    live: Reader, event_log: EventLog, model: ReadModel, *, run: Run = run_silently, dumped: bool = False
+) -> Verification:
     """Fold the log up to the position of a read model, and compare row by row, also while the read model is written.
 
+    `dumped`: the result has the digests of the compared tables too. This reads them once more.
     Raises LogDamaged if it does not belong to this log, MigrationError if another version of the program made it, Behind if its
     projections are not at one sequence (they are catching up), Unavailable, StoreUnavailable, StoreDamaged.
     """
@@ -122,7 +127,8 @@ async def verify(live: Reader, event_log: EventLog, model: ReadModel, *, run: Ru
         until = await _sequence_of(ours, model, await event_log.head())
         async with replayed_copy(event_log, model, until=until, run=run) as fresh, fresh.snapshot() as theirs:
             difference = await compare_snapshots(ours, theirs, model)
-            return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model))
+        found = await dump_snapshot(ours, model) if dumped else None
+        return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model), dump=found)
 
 
 async def _digest_of(snapshot: Snapshot, model: ReadModel) -> str | None:
@@ -155,17 +161,22 @@ async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:
 async def dump(store: Reader, model: ReadModel) -> Dump:
     """The digests of a read model as it is now."""
     async with store.snapshot() as snapshot:
-        whole, tables = hashlib.sha256(), {}
-        for table in _tables(model):
-            rows, part = 0, hashlib.sha256()
-            async for line in _lines(snapshot, table):
-                part.update(line)
-                rows += 1
-            tables[table.name] = TableDigest(rows, part.hexdigest())
-            whole.update(f"{table.name} {rows} {part.hexdigest()}\n".encode())
-        applied = await _applied(snapshot, model)
-        whole.update(_encoder.encode(applied))
-        return Dump(whole.hexdigest(), tables, applied)
+        return await dump_snapshot(snapshot, model)
+
+
+async def dump_snapshot(snapshot: Snapshot, model: ReadModel) -> Dump:
+    """As `dump`, of one moment."""
+    whole, tables = hashlib.sha256(), {}
+    for table in _tables(model):
+        rows, part = 0, hashlib.sha256()
+        async for line in _lines(snapshot, table):
+            part.update(line)
+            rows += 1
+        tables[table.name] = TableDigest(rows, part.hexdigest())
+        whole.update(f"{table.name} {rows} {part.hexdigest()}\n".encode())
+    applied = await _applied(snapshot, model)
+    whole.update(_encoder.encode(applied))
+    return Dump(whole.hexdigest(), tables, applied)
 
 
 async def compare(live: Reader, fresh: Reader, model: ReadModel) -> RowDifference | None:

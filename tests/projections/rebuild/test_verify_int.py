@@ -131,6 +131,21 @@ async def test_a_log_that_grows_at_that_moment_has_not_lost_its_end(
     assert verified == Verification(sequence=COMMITS + 1, difference=None, digest=verified.digest)
 
 
+async def test_the_digest_of_the_tables_is_of_the_verified_moment(log: MemoryLog, either: SQLiteStore | PostgresStore) -> None:
+    """The service stores and applies a commit while the log is folded."""
+
+    async def meanwhile(projector: Projector, until: int) -> None:
+        await Book(log).append("yan", Opened("yann"), Booked(1))
+        await Projector(log, either, MODEL).run(until=COMMITS + 1)
+        await projector.run(until=until)
+
+    verified = await verify(either, log, MODEL, run=meanwhile, dumped=True)
+    assert verified.sequence == COMMITS
+    async with replayed_copy(log, MODEL, until=COMMITS) as fresh:
+        assert verified.dump == await dump(fresh, MODEL)
+    assert verified.dump != await dump(either, MODEL)
+
+
 async def test_text_that_is_no_json_is_found(log: MemoryLog, live: SQLiteStore) -> None:
     """In SQLite, which does not look."""
     await execute(f"sqlite:{live.path}", "UPDATE accounts SET tags = '{' WHERE id = 'zed'")
