@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from eventlog.support.chain import comparable
@@ -72,6 +73,9 @@ def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
                 rows[table.key_of(change.row)] = change.row
             else:
                 rows[_key_of(change)] = None
+        for table in step.projection.tables:
+            if table.timestamps:
+                _check_times(table, tables[table.name])
     return [(table, tables[table.name]) for table in step.projection.tables if tables[table.name]]
 
 
@@ -90,6 +94,16 @@ def narrowed(step: Step) -> Sequence[tuple[Table, Rows]]:
         found.append((narrow[table.name], {key: row for key, row in rows.items() if (table.name, key) not in wide}))
         found.append((table, {key: row for key, row in rows.items() if (table.name, key) in wide}))
     return [pair for pair in found if pair[1]]
+
+
+def _check_times(table: Table, rows: Rows) -> None:
+    """Raise RowRefused for a time without a zone, which databases take for a local one."""
+    for key, row in rows.items():
+        values = key if isinstance(key, tuple) else (key,)
+        if row is not None:
+            values = [row[index] for index in table.timestamps]
+        if any(isinstance(value, datetime) and value.tzinfo is None for value in values):
+            raise RowRefused(f"row {row or key!r} of {table.name} has a time without a zone")
 
 
 @contextmanager

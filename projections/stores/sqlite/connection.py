@@ -121,7 +121,11 @@ def bound(arguments: tuple[Any, ...]) -> Mapping[str, Any]:
 
 
 def _bindable(value: Any) -> Any:
-    return timestamp_text(value) if isinstance(value, datetime) else value
+    if not isinstance(value, datetime):
+        return value
+    if value.tzinfo is None:
+        raise ArgumentRefused(f"{value} is a time without a zone")
+    return timestamp_text(value)
 
 
 @lru_cache

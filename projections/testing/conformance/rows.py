@@ -81,6 +81,21 @@ class RowPromises(OnTables):
                     await fetch(sql, 2**70)
         assert await store.fetch("SELECT id FROM people") == []
 
+    async def test_a_time_without_a_zone_is_refused(self, store: Store) -> None:
+        """In a row, in the key of a deleted one, and as an argument: it would be read as local time."""
+        await self.made(store)
+        await self.made_diary(store)
+        at = datetime(2026, 1, 1)  # noqa: DTZ001 - the subject of the test
+        for change in (Put(DIARY, ("ann", at, "wrote")), Delete(DIARY, ("ann", at))):
+            with refused(RowRefused):
+                await store.advance([step(0, 1, change, projection=WRITTEN)])
+        with refused(RowRefused):
+            await store.advance([step(0, 1, person("ann", born=at))])
+        async with store.transaction() as reading:
+            for fetch in (store.fetch, store.fetch_one, store.fetch_in_thread, reading.fetch):
+                with refused(ArgumentRefused):
+                    await fetch("SELECT id FROM people WHERE born = $1", at)
+
     async def test_the_last_change_of_a_row_counts(self, store: Store) -> None:
         """Put over put, delete over put, put over delete; over rows that are there, and that are not."""
         await self.made(store)
