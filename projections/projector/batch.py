@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+import attrs
+
 from eventlog.support.chain import comparable
 from projections.errors import RowRefused, StoreDamaged
 from projections.model import Change, Put, Table
@@ -62,9 +64,11 @@ def lost_proof(checkpoint: Checkpoint) -> StoreDamaged:
 def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
     """The last change of each row that a step changes, by table in the projection's order.
 
-    Raises RowRefused for a change that does not fit the projection's tables.
+    A row keeps the first value of a fixed column. Rows that are deleted and put again are apart, after the others, and no column
+    of them is fixed. Raises RowRefused for a change that does not fit the projection's tables.
     """
     tables: dict[str, Rows] = {table.name: {} for table in step.projection.tables}
+    found: list[tuple[Table, Rows]] = []
     with _fitting(step):
         for change in step.changes:
             table = change.table
@@ -74,16 +78,46 @@ def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
             else:
                 rows[_key_of(change)] = None
         for table in step.projection.tables:
-            if table.timestamps:
-                _check_times(table, tables[table.name])
-    return [(table, tables[table.name]) for table in step.projection.tables if tables[table.name]]
+            rows = tables[table.name]
+            if rows and table.timestamps:
+                _check_times(table, rows)
+            if rows and (fixed := [index for index, column in enumerate(table.columns) if column.fixed]):
+                columns = tuple(attrs.evolve(column, fixed=False) for column in table.columns)
+                found += zip((table, attrs.evolve(table, columns=columns)), _with_first_values(step, table, fixed), strict=True)
+            else:
+                found.append((table, rows))
+    return [pair for pair in found if pair[1]]
+
+
+def _with_first_values(step: Step, table: Table, fixed: Sequence[int]) -> tuple[Rows, Rows]:
+    """The last changes of a table's rows, with the first values of the fixed columns; new rows after a deletion are apart."""
+    rows: Rows = {}
+    anew: Rows = {}
+    for change in step.changes:
+        if change.table.name != table.name:
+            continue
+        key = _key_of(change)
+        if not isinstance(change, Put):
+            rows[key] = None
+            anew.pop(key, None)
+            continue
+        deleted = rows.get(key, ()) is None
+        before, row = anew.get(key) if deleted else rows.get(key), change.row
+        if before is not None:
+            row = tuple(before[index] if index in fixed else value for index, value in enumerate(row))
+        (anew if deleted else rows)[key] = row
+    return {key: row for key, row in rows.items() if key not in anew}, anew
 
 
 def narrowed(step: Step) -> Sequence[tuple[Table, Rows]]:
     """The same; rows that are put with fewer columns (`Table.partial`) in all of their changes are apart, before the others."""
     with _fitting(step):
         narrow = {change.table.name: change.table for change in step.changes if not change.table.whole}
-        wide = {(change.table.name, _key_of(change)) for change in step.changes if change.table.whole} if narrow else set()
+        wide = {
+            (change.table.name, _key_of(change))
+            for change in (step.changes if narrow else ())
+            if change.table.whole or not isinstance(change, Put)
+        }
     if not narrow:
         return last_changes(step)
     found: list[tuple[Table, Rows]] = []
@@ -99,9 +133,8 @@ def narrowed(step: Step) -> Sequence[tuple[Table, Rows]]:
 def _check_times(table: Table, rows: Rows) -> None:
     """Raise RowRefused for a time without a zone, which databases take for a local one."""
     for key, row in rows.items():
-        values = key if isinstance(key, tuple) else (key,)
-        if row is not None:
-            values = [row[index] for index in table.timestamps]
+        gone = key if isinstance(key, tuple) else (key,)
+        values = gone if row is None else [row[index] for index in table.timestamps]
         if any(isinstance(value, datetime) and value.tzinfo is None for value in values):
             raise RowRefused(f"row {row or key!r} of {table.name} has a time without a zone")
 
