@@ -14,8 +14,8 @@ import attrs
 import structlog
 
 from projections.errors import MigrationError
-from projections.model import ReadModel, Table
-from projections.store import Reader, SchemaVersion, Store, StoredColumn
+from projections.model import ReadModel, StoredColumn, Table
+from projections.store import Reader, SchemaVersion, Store
 
 log = structlog.get_logger(__name__)
 

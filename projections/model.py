@@ -48,6 +48,20 @@ class Column:
     """A row keeps its first value of this column: it is not written again, nor are indexes that only have such columns."""
 
 
+@attrs.frozen
+class StoredColumn:
+    """A column as the database has it.
+
+    `type` is the database's own name for it, `holds` what of ours it can hold unchanged, `key` its place in the primary
+    key (0 for the first column of it, None: not in it).
+    """
+
+    name: str
+    type: str
+    holds: frozenset[ColumnType]
+    key: int | None
+
+
 @attrs.define(frozen=True, slots=False, cache_hash=True)
 class Table:
     """A table of a read model: its columns in order and the names of the columns of the key; not `whole`: see `partial`."""

@@ -18,7 +18,7 @@ import attrs
 
 from eventlog.commands.keys import KeyUse
 from eventlog.support.chain import comparable
-from projections.model import Change, Column, ColumnType, Projection, Table
+from projections.model import Change, Column, Projection, StoredColumn, Table
 
 Row = Mapping[str, Any]
 Argument = str | int | float | bool | datetime | None
@@ -125,20 +125,6 @@ class SchemaVersion:
     version: int
     dirty: bool = False
     taken_back: bool = attrs.field(default=False, eq=False)
-
-
-@attrs.frozen
-class StoredColumn:
-    """A column as the database has it.
-
-    `type` is the database's own name for it, `holds` what of ours it can hold unchanged, `key` its place in the primary
-    key (0 for the first column of it, None: not in it).
-    """
-
-    name: str
-    type: str
-    holds: frozenset[ColumnType]
-    key: int | None
 
 
 class Snapshot(Protocol):

@@ -6,13 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from eventlog import Commit, EventLog, EventLogError, Head, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap
+from eventlog import Commit, EventLog, EventLogError, Head, IncarnationChanged, LogDamaged, LogDiverged, LogTruncated, SequenceGap
 from eventlog.support.chain import beginning, digest_from, rolled, text_of
 from projections.errors import ProjectionError, StoreDamaged
 from projections.store import Checkpoint, Mark, Reader
 
 MARK_EVERY = 1024
 """Commits between two marks."""
+_KEEP = (
+    "Nothing further is applied, and writes are refused. Keep the database: it may hold the only whole copy. Restore the stream "
+    "from a backup or a replica. If the log was replaced on purpose, set the database aside and begin with an empty one: the "
+    "read model is rebuilt from the log"
+)
+"""The advice to the operator of a log that is not what it was."""
 
 
 @attrs.frozen(kw_only=True)
@@ -105,7 +111,17 @@ def check_against(head: Head, projection: str, checkpoint: Checkpoint | None) ->
         raise LogTruncated(f"projection {projection!r} needs sequence {reached + 1}, but the log begins at {head.first}")
 
 
-async def first_difference(event_log: EventLog, store: Reader, stream: str, diverged: LogDiverged) -> str:
+async def reason_of_stop(error: Exception, event_log: EventLog, store: Reader, stream: str) -> str:
+    """The reason for a projector that stops for an error, with the advice for a log that is not what it was."""
+    if not isinstance(error, LogDamaged):
+        return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
+    where = ""
+    if isinstance(error, LogDiverged) and error.begin is None:
+        where = await _first_difference(event_log, store, stream, error)
+    return f"stream {stream}: {error}{where and f'; {where}'}. {_KEEP}"
+
+
+async def _first_difference(event_log: EventLog, store: Reader, stream: str, diverged: LogDiverged) -> str:
     """The sequences between which the first commit lies that differs, in words; an empty text if that cannot be found.
 
     A log that was cut and has grown again has other commits at all marks above the cut, so the marks are halved.

@@ -10,15 +10,15 @@ from itertools import islice
 
 import structlog
 
-from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, LogDiverged
+from eventlog import Commit, EventLog, EventLogError, Head
 from eventlog.support.during import until_one_ends
-from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
+from projections.errors import CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.parallel import Workers, derived_ahead
 from projections.projector.applied import AppliedReports, OnApplied
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
-from projections.projector.continuity import check_against, first_difference
+from projections.projector.continuity import check_against, reason_of_stop
 from projections.projector.leadership import Leadership, stand_by
 from projections.projector.reading import ProjectorReader
 from projections.projector.status import ProjectorProgress, ProjectorStatus
@@ -31,12 +31,6 @@ log = structlog.get_logger(__name__)
 
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
-KEEP = (
-    "Nothing further is applied, and writes are refused. Keep the database: it may hold the only whole copy. Restore the stream "
-    "from a backup or a replica. If the log was replaced on purpose, set the database aside and begin with an empty one: the "
-    "read model is rebuilt from the log"
-)
-"""The advice to the operator of a log that is not what it was."""
 _TRIES_AHEAD = 6
 """How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
 
@@ -163,7 +157,7 @@ class Projector:
             reason = failure = error
             raise
         except Exception as error:
-            reason = failure = ProjectorStopped(await self._reason(error))
+            reason = failure = ProjectorStopped(await reason_of_stop(error, self._log, self._store, self._model.stream))
             raise failure from error
         finally:
             self._stopped = failure
@@ -173,14 +167,6 @@ class Projector:
             self._waiters.fail(reason)
             if failure is not None and self._store.election is not None:
                 await self._store.election.release()
-
-    async def _reason(self, error: Exception) -> str:
-        if not isinstance(error, LogDamaged):
-            return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
-        where = ""
-        if isinstance(error, LogDiverged) and error.begin is None:
-            where = await first_difference(self._log, self._store, self._model.stream, error)
-        return f"stream {self._model.stream}: {error}{where and f'; {where}'}. {KEEP}"
 
     # Leading, or standing by
 

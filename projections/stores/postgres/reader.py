@@ -11,7 +11,7 @@ import asyncpg
 
 from eventlog.commands.keys import KeyUse
 from projections.errors import StoreUnavailable
-from projections.model import Table
+from projections.model import StoredColumn, Table
 from projections.store import (
     KEYS,
     Argument,
@@ -22,7 +22,6 @@ from projections.store import (
     Row,
     SchemaVersion,
     Snapshot,
-    StoredColumn,
 )
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (

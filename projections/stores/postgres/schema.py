@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from eventlog.support.chain import FORMER
-from projections.model import ColumnType, Projection, Table
-from projections.store import KEYS, Parked, SchemaVersion, StoredColumn
+from projections.model import ColumnType, Projection, StoredColumn, Table
+from projections.store import KEYS, Parked, SchemaVersion
 from projections.stores.postgres.connection import quoted
 
 CHECKPOINTS = "projection_checkpoints"

@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 
 from eventlog.commands.keys import KeyUse
 from projections.errors import StoreDamaged, StoreUnavailable
-from projections.model import Table
-from projections.store import KEYS, Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.model import StoredColumn, Table
+from projections.store import KEYS, Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
 from projections.stores.sqlite.transactions import ReadConnections, SQLiteReadTransaction, rows_of

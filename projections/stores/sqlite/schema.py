@@ -11,8 +11,8 @@ from sqlite_utils import Database
 from sqlite_utils.db import Table as StoredTable
 
 from eventlog.support.chain import FORMER
-from projections.model import ColumnType, Projection, Table
-from projections.store import KEYS, SchemaVersion, StoredColumn
+from projections.model import ColumnType, Projection, StoredColumn, Table
+from projections.store import KEYS, SchemaVersion
 
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"

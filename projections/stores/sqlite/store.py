@@ -16,7 +16,7 @@ from eventlog.support.ticks import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven
-from projections.rebuild.copies import CopyPart, check_as_far
+from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.sqlite import files, indexes, migrating, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
@@ -24,6 +24,7 @@ from projections.stores.sqlite.fence import WriteFence
 from projections.stores.sqlite.files import Files
 from projections.stores.sqlite.lock import BEAT_EVERY, DatabaseLock
 from projections.stores.sqlite.reader import SQLiteReader
+from projections.stores.sqlite.switching import adopted
 from projections.stores.sqlite.wal import LogCopier
 
 T = TypeVar("T")
@@ -221,28 +222,12 @@ class SQLiteStore(SQLiteReader):
 
     def _adopt(self, projections: Collection[str], file: Path, then: Files) -> sqlite3.Connection:
         """Write to another file from now on; gives a connection to read from it."""
-        if not file.exists():
-            raise CopyRefused("there is no copy: `projections rebuild` makes one")
-        lock = DatabaseLock.take(files.locked_as(file), patience=0)
-        try:
-            writer = connect_writer(file, busy_timeout=self._write_timeout)
-            try:
-                seal.unseal(file)
-                before = writing.read_checkpoints(self._opened_writer())
-                check_as_far(projections, before, writing.read_checkpoints(writer))
-                with transaction(writer):
-                    fence = WriteFence.take(writer)
-                    writing.keep_checkpoints(writer, projections, before.values())
-                    writing.write_scrubs(writer, writing.read_scrubs(self._opened_writer()))
-                reader = self._connect(file)
-                files.write(self.path, then)
-            except BaseException:
-                writer.close()
-                raise
-            self._opened_writer().close()
-            self._writer, self._fence = writer, fence
-        finally:
-            lock.release()
+        before = self._opened_writer()
+        with adopted(file, before, projections, busy_timeout=self._write_timeout) as (writer, fence):
+            reader = self._connect(file)
+            files.write(self.path, then)
+        before.close()
+        self._writer, self._fence = writer, fence
         files.remove_others(self.path, {then.live, then.new, then.live if then.old is None else then.old})
         return reader
 
