@@ -14,6 +14,7 @@ import attrs
 from eventlog.testing.virtual_time import OUTSIDE, VirtualTimeLoop
 from projections.model import ReadModel, Table
 from projections.store import KEYS
+from projections.stores import names
 from projections.stores.postgres import election, lease, schema, writing
 from tests.simulator.session import Pool, Session
 
@@ -153,7 +154,7 @@ class Database:
 
     def _known(self, model: ReadModel) -> dict[str, Callable[..., Any]]:
         checkpoints = [_select_checkpoints(locked=locked) for locked in (False, True)]
-        columns = ", ".join(schema.PARKED_COLUMNS)
+        columns = ", ".join(names.PARKED_COLUMNS)
         known: dict[str, Callable[..., Any]] = {
             "SELECT current_schema()": lambda _: [{"name": "public"}],
             "SELECT to_regclass($1) IS NOT NULL": lambda _, name: [{"there": name != ""}],
@@ -171,9 +172,9 @@ class Database:
             checkpoints[0]: lambda session: self._read_checkpoints(session, locked=False),
             checkpoints[1]: lambda session: self._read_checkpoints(session, locked=True),
             writing._MOVE: self._move,
-            f"SELECT {columns} FROM {schema.PARKED} ORDER BY projection, sequence": self._read_parked,
-            f"DELETE FROM {schema.PARKED} WHERE projection = $1 AND subject = $2": self._unpark,
-            f"SELECT stream, sequence, digest, record FROM {schema.MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence": (  # noqa: E501
+            f"SELECT {columns} FROM {names.PARKED} ORDER BY projection, sequence": self._read_parked,
+            f"DELETE FROM {names.PARKED} WHERE projection = $1 AND subject = $2": self._unpark,
+            f"SELECT stream, sequence, digest, record FROM {names.MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence": (
                 self._read_marks
             ),
         }
@@ -251,7 +252,7 @@ class Database:
 
     def _read_parked(self, _: Session) -> Any:
         rows = sorted(self.parked.values(), key=lambda row: (row[0], row[2]))
-        return [dict(zip(schema.PARKED_COLUMNS, row, strict=True)) for row in rows]
+        return [dict(zip(names.PARKED_COLUMNS, row, strict=True)) for row in rows]
 
     def _unpark(self, session: Session, projection: str, subject: str) -> Any:
         self._change(session, lambda: self.parked.pop((projection, subject), None))
@@ -302,9 +303,9 @@ class Database:
 
 def _select_checkpoints(*, locked: bool) -> str:
     """As `writing.read_checkpoints` asks."""
-    join = f"LEFT JOIN {schema.PROOFS} AS p ON p.projection = c.projection AND p.sequence = c.sequence"
+    join = f"LEFT JOIN {names.PROOFS} AS p ON p.projection = c.projection AND p.sequence = c.sequence"
     columns = "c.projection, c.version, c.incarnation, c.sequence, c.applied, p.record, p.digest"
-    return f"SELECT {columns} FROM {schema.CHECKPOINTS} AS c {join} {'FOR UPDATE OF c' if locked else ''}"
+    return f"SELECT {columns} FROM {names.CHECKPOINTS} AS c {join} {'FOR UPDATE OF c' if locked else ''}"
 
 
 def _columns(model: ReadModel, quoted: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from eventlog.testing.virtual_time import VirtualTimeLoop
-from projections.stores.postgres.schema import PARKED
+from projections.stores.names import PARKED
 
 if TYPE_CHECKING:
     from tests.simulator.database import Database

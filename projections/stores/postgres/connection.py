@@ -13,6 +13,7 @@ import asyncpg
 
 from projections.errors import ArgumentRefused, ProjectionError, RowRefused, StoreDamaged, StoreUnavailable
 from projections.model import timestamp_text
+from projections.stores.names import quoted
 
 CONNECT_TIMEOUT = 5.0
 """Seconds to connect."""
@@ -149,8 +150,3 @@ def _decoded_time(value: tuple[int]) -> str:
 def without_nul(value: Any) -> Any:
     """A text as Postgres can hold it: the character NUL, which it cannot, as U+FFFD."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
-
-
-def quoted(name: str) -> str:
-    """A table or column name as SQL."""
-    return '"' + name.replace('"', '""') + '"'

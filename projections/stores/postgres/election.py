@@ -18,9 +18,9 @@ import structlog
 
 from projections.errors import StoreUnavailable
 from projections.store import Checkpoint
+from projections.stores.names import LEASE
 from projections.stores.postgres import lease, writing
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
-from projections.stores.postgres.schema import LEASE
 
 log = structlog.get_logger(__name__)
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from projections.stores.names import LEFT_OUT, quoted
 from projections.stores.postgres import schema
-from projections.stores.postgres.connection import quoted
 
-LEFT_OUT = "projection_indexes"
 _TIMEOUT = 3600.0
 """Seconds for one index."""
 

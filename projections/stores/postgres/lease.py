@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 
 from projections.errors import NotLeading
+from projections.stores.names import LEASE
 from projections.stores.postgres.connection import QUERY_TIMEOUT
-from projections.stores.postgres.schema import LEASE
 
 SECONDS = 5.0
 """Seconds for which a lease lasts."""

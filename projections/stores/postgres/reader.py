@@ -23,12 +23,12 @@ from projections.store import (
     SchemaVersion,
     Snapshot,
 )
+from projections.stores.names import CHECKPOINTS, quoted
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (
     DatabaseAddress,
     connect,
     connect_pool,
-    quoted,
     times_as_text,
     translated,
     without_nul,
@@ -182,7 +182,7 @@ class PostgresReader:
                 transaction = connection.transaction(isolation="repeatable_read", readonly=True)
                 await transaction.start()
                 # Copies do not replace the tables in this transaction, and its snapshot is taken only afterwards.
-                await connection.execute(f"LOCK TABLE {schema.CHECKPOINTS} IN ACCESS SHARE MODE")
+                await connection.execute(f"LOCK TABLE {CHECKPOINTS} IN ACCESS SHARE MODE")
                 await writing.read_checkpoints(connection)
             yield _Snapshot(self.address, connection)
         finally:

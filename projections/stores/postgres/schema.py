@@ -9,22 +9,11 @@ import attrs
 
 from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, StoredColumn, Table
-from projections.store import KEYS, Parked, SchemaVersion
-from projections.stores.postgres.connection import quoted
+from projections.store import KEYS, SchemaVersion
+from projections.stores.names import CHECKPOINTS, LEASE, MARKS, MIGRATIONS, PARKED, PROOFS, SCRUBS, quoted
 
-CHECKPOINTS = "projection_checkpoints"
-MIGRATIONS = "schema_migrations"
-PARKED = "projection_parked"
-LEASE = "projection_lease"
-"""The leader, the end of its lease, and its fencing token. It stays with the schema when the other tables change places."""
-PROOFS = "projection_proofs"
-"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
-MARKS = "log_marks"
-SCRUBS = "log_scrubs"
-"""The state of the passes over each log, as JSON. It stays with the schema, as the lease does."""
 FIXED = (LEASE, SCRUBS)
-"""The tables that stay with their schema when the others change places."""
-PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
+"""The tables that stay with their schema when the others change places: the leader is the one of all, and the log is the same."""
 
 _SYSTEM_TABLES = f"""
 CREATE TABLE IF NOT EXISTS {CHECKPOINTS} (

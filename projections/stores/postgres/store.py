@@ -16,6 +16,7 @@ from projections.model import Projection
 from projections.projector.batch import judge, last_changes, with_proven
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
+from projections.stores.names import changed_by
 from projections.stores.postgres import indexes, lease, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
 from projections.stores.postgres.election import MIGRATION, PostgresElection
@@ -186,7 +187,7 @@ async def _migrate(
             raise
         raise MigrationError(f"a statement of the migration failed, it had no effect: {error}") from error
     new = await schema.shapes(connection, projections)
-    changed = [p for p in projections if any(old.get(table.name) != new.get(table.name) for table in p.tables)]
+    changed = changed_by(projections, old, new)
     for projection in reversed(changed):
         left = [table.name for table in reversed(projection.tables) if table.name in new]
         await writing.forget(connection, projection.name, left)

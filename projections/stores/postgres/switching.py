@@ -18,8 +18,8 @@ import asyncpg
 from projections.errors import CopyRefused, StoreInUse
 from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import Checkpoint
+from projections.stores.names import quoted
 from projections.stores.postgres import lease, schema, writing
-from projections.stores.postgres.connection import quoted
 from projections.stores.postgres.election import KEY, KEY_WITHIN, LEADER, MIGRATION
 
 _ATTEMPT = "50ms"

@@ -10,14 +10,15 @@ from typing import Any
 import asyncpg
 
 from projections.store import Argument, Checkpoint, Row
-from projections.stores.postgres import schema, writing
+from projections.stores.names import CHECKPOINTS
+from projections.stores.postgres import writing
 from projections.stores.postgres.connection import DatabaseAddress, translated, without_nul
 
 LONG = 60.0
 """Seconds for a query that reads much."""
 _BEGIN = f"""
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-    LOCK TABLE {schema.CHECKPOINTS} IN ACCESS SHARE MODE"""
+    LOCK TABLE {CHECKPOINTS} IN ACCESS SHARE MODE"""
 """Copies do not replace the tables in this transaction, and its snapshot is taken after the lock."""
 
 

@@ -14,9 +14,10 @@ from eventlog.commands.keys import KeyUse
 from projections.model import Table
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
 from projections.store import KEYS, Checkpoint, Mark, Parked, Place
-from projections.stores.postgres.connection import quoted, without_nul
+from projections.stores.names import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, on_conflict, quoted
+from projections.stores.postgres.connection import without_nul
 from projections.stores.postgres.lease import fenced, renewal
-from projections.stores.postgres.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, TYPES
+from projections.stores.postgres.schema import TYPES
 
 FEW = 200
 """Rows up to which each is a statement, sent one behind the other. More are copied into a table of the transaction first: that
@@ -229,23 +230,17 @@ def _make_copy(table: Table) -> str:
 
 @lru_cache
 def _take_copy(table: Table) -> str:
-    return f"{_insert(table)} SELECT * FROM {quoted(_copy_of(table))} {_on_conflict(table)}"  # noqa: S608 - quoted
+    return f"{_insert(table)} SELECT * FROM {quoted(_copy_of(table))} {on_conflict(table)}"  # noqa: S608 - quoted
 
 
 @lru_cache
 def _upsert(table: Table) -> str:
     places = ", ".join(f"${number}" for number in range(1, len(table.names) + 1))
-    return f"{_insert(table)} VALUES ({places}) {_on_conflict(table)}"
+    return f"{_insert(table)} VALUES ({places}) {on_conflict(table)}"
 
 
 def _insert(table: Table) -> str:
     return f"INSERT INTO {quoted(table.name)} ({', '.join(map(quoted, table.names))})"
-
-
-def _on_conflict(table: Table) -> str:
-    others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.changing)
-    action = f"UPDATE SET {others}" if others and table is not KEYS else "NOTHING"
-    return f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO {action}"
 
 
 @lru_cache

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from projections.errors import NotLeading
 from projections.store import Checkpoint
+from projections.stores.names import LEASE
 from projections.stores.sqlite.writing import read_checkpoints
-
-LEASE = "projection_lease"
 
 _MAKE = f"""
 CREATE TABLE IF NOT EXISTS {LEASE} (one INTEGER PRIMARY KEY CHECK (one = 1), token INTEGER NOT NULL, pid INTEGER NOT NULL) STRICT

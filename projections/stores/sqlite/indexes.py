@@ -9,10 +9,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from projections.stores.names import LEFT_OUT, quoted
 from projections.stores.sqlite.connection import transaction
-from projections.stores.sqlite.schema import quoted, stored_table
-
-LEFT_OUT = "projection_indexes"
+from projections.stores.sqlite.schema import stored_table
 
 
 def leave_out(connection: sqlite3.Connection, tables: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from projections.errors import MigrationError
 from projections.model import Projection
 from projections.store import SchemaVersion
+from projections.stores.names import changed_by
 from projections.stores.sqlite import indexes, schema, writing
 
 
@@ -24,7 +25,7 @@ def migrate(
     old = schema.shapes(writer, projections)
     _execute(writer, sql)
     new = schema.shapes(writer, projections)
-    changed = [one for one in projections if any(old.get(table.name) != new.get(table.name) for table in one.tables)]
+    changed = changed_by(projections, old, new)
     for projection in reversed(changed):
         left = [table.name for table in reversed(projection.tables) if table.name in new]
         writing.forget(writer, projection.name, left)

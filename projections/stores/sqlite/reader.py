@@ -15,6 +15,7 @@ from eventlog.commands.keys import KeyUse
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import StoredColumn, Table
 from projections.store import KEYS, Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot
+from projections.stores.names import quoted
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
 from projections.stores.sqlite.transactions import ReadConnections, SQLiteReadTransaction, rows_of
@@ -203,7 +204,7 @@ class SQLiteReader:
     async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
         """About how many rows these tables have: the highest row number ever used."""
         with translated(self.path):
-            found = {table: f"SELECT max(rowid) FROM {schema.quoted(table)}" for table in tables}  # noqa: S608 - quoted
+            found = {table: f"SELECT max(rowid) FROM {quoted(table)}" for table in tables}  # noqa: S608 - quoted
             return {table: self._opened().execute(sql).fetchone()[0] or 0 for table, sql in found.items()}
 
     @asynccontextmanager
@@ -261,8 +262,8 @@ class _Snapshot:
         return await self._run(lambda: writing.read_checkpoints(self._begun()))
 
     async def scan(self, table: Table, *, batch: int = 1000) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
-        columns = ", ".join(map(schema.quoted, table.names))
-        sql = f"SELECT {columns} FROM {schema.quoted(table.name)} ORDER BY {schema.order_of_keys(table)}"  # noqa: S608 - quoted
+        columns = ", ".join(map(quoted, table.names))
+        sql = f"SELECT {columns} FROM {quoted(table.name)} ORDER BY {schema.order_of_keys(table)}"  # noqa: S608 - quoted
         cursor = await self._run(lambda: self._begun().execute(sql))
         booleans = [index for index, column in enumerate(table.columns) if column.type == "boolean"]
         while rows := await self._run(lambda: cursor.fetchmany(batch)):

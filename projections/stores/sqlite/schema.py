@@ -13,18 +13,7 @@ from sqlite_utils.db import Table as StoredTable
 from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, StoredColumn, Table
 from projections.store import KEYS, SchemaVersion
-
-CHECKPOINTS = "projection_checkpoints"
-MIGRATIONS = "schema_migrations"
-PARKED = "projection_parked"
-PROOFS = "projection_proofs"
-"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
-MARKS = "log_marks"
-SCRUBS = "log_scrubs"
-"""The state of the passes over each log, as JSON."""
-
-
-PARKED_COLUMNS = ("projection", "subject", "sequence", "types", "error", "traceback", "at", "waiting", "last")
+from projections.stores.names import CHECKPOINTS, MARKS, MIGRATIONS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, quoted
 
 
 def create_system_tables(connection: sqlite3.Connection) -> None:
@@ -130,11 +119,6 @@ def statements(script: str) -> Iterator[str]:
             statement = ""
     if statement.strip(" \t\r\n;"):
         yield statement
-
-
-def quoted(name: str) -> str:
-    """A table or column name as SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def order_of_keys(table: Table) -> str:

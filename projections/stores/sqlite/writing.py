@@ -16,7 +16,8 @@ from projections.errors import RowRefused
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
 from projections.store import KEYS, Checkpoint, Mark, Parked, Place
-from projections.stores.sqlite.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, quoted, read_columns
+from projections.stores.names import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, on_conflict, quoted
+from projections.stores.sqlite.schema import read_columns
 
 TOGETHER = (64, 32, 16, 8, 4, 2, 1)
 """Rows that one statement puts: as many as there are, in as few statements as these sizes allow. SQLite's module gives the
@@ -188,11 +189,8 @@ def forget(connection: sqlite3.Connection, projection: str, tables: Iterable[str
 @lru_cache
 def _upsert(table: Table, rows: int) -> str:
     columns = ", ".join(map(quoted, table.names))
-    key = ", ".join(map(quoted, table.key))
-    others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.changing)
-    action = f"UPDATE SET {others}" if others else "NOTHING"
     places = _places(len(table.names), rows)
-    return f"INSERT INTO {quoted(table.name)} ({columns}) VALUES {places} ON CONFLICT ({key}) DO {action}"  # noqa: S608 - quoted
+    return f"INSERT INTO {quoted(table.name)} ({columns}) VALUES {places} {on_conflict(table)}"  # noqa: S608 - quoted
 
 
 @lru_cache

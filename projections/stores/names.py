@@ -1,0 +1,43 @@
+"""The SQL that both databases have in common: the names of the tables of the store itself, quoting, and replacing rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from projections.model import Projection, Table
+from projections.store import KEYS, Parked
+
+CHECKPOINTS = "projection_checkpoints"
+MIGRATIONS = "schema_migrations"
+PARKED = "projection_parked"
+PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
+LEASE = "projection_lease"
+"""The process that writes, and its fencing token."""
+PROOFS = "projection_proofs"
+"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
+MARKS = "log_marks"
+SCRUBS = "log_scrubs"
+"""The state of the passes over each log, as JSON."""
+LEFT_OUT = "projection_indexes"
+"""The definitions of the indexes that are left out while tables are filled."""
+
+
+def quoted(name: str) -> str:
+    """A table or column name as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def on_conflict(table: Table) -> str:
+    """The end of an INSERT: a row replaces the one of the same key, except in fixed columns. The first use of a key stays."""
+    others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.changing)
+    action = f"UPDATE SET {others}" if others and table is not KEYS else "NOTHING"
+    return f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO {action}"
+
+
+def changed_by(
+    projections: Sequence[Projection], before: Mapping[str, object], after: Mapping[str, object]
+) -> Sequence[Projection]:
+    """The projections with a table whose shape a migration has changed. The shapes are by table."""
+    return [one for one in projections if any(before.get(table.name) != after.get(table.name) for table in one.tables)]
