@@ -1,6 +1,7 @@
 """The tokens of a service as a process knows them: from the log, or from the tables while the broker is away.
 
 The log is asked first, since the tables may be behind: a token that was revoked is never valid because a projection is late.
+A damaged log is an error: the tables lack what it cannot give.
 The answer on a token is remembered for less than half a second, so that a revocation takes effect within a second everywhere.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 import structlog
 
-from eventlog import EventLog, EventLogError
+from eventlog import EventLog, Unavailable
 from projections.store import Queryable
 from servicekit.access.model import FIND, TokenModel, token_of
 from servicekit.access.token.state import Token
@@ -44,7 +45,7 @@ class TokenDirectory:
     _looking: dict[str, asyncio.Task[Token | None]] = attrs.field(factory=dict, init=False)
 
     async def find(self, id_: str) -> Token | None:
-        """Return a token, whether or not it is valid. Raises StoreUnavailable, UndecodableCommit."""
+        """Return a token, valid or not. Raises StoreUnavailable, AggregateDamaged, LogDamaged, UndecodableCommit."""
         known = self._known.get(id_)
         if known is not None and self._clock() - known[0] < REMEMBERED:
             return known[1]
@@ -74,7 +75,7 @@ class TokenDirectory:
             try:
                 async with asyncio.timeout(PATIENCE):
                     commit = await self._log.last(self.tokens.decider.aggregate(id_), consistent=consistent)
-            except (EventLogError, TimeoutError) as error:
+            except (Unavailable, TimeoutError) as error:
                 _log.debug("token read from the tables", reason=str(error) or "the log does not answer")
             else:
                 state: Token | None = None if commit is None else commit.state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 import attrs
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import Registry
+from eventlog import AggregateDamaged, Registry
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
 from httpkit.server.callers import Scope
@@ -113,11 +114,18 @@ class Clock:
         return self.now
 
 
-async def opened(clock: Clock, shared: str | None = None) -> tuple[ServiceAccess, Commands, TokenModel]:
+def empty_log() -> MemoryLog:
+    """A log in memory for the tokens of a shop."""
+    registry = Registry()
+    register(registry, "shop.token")
+    return MemoryLog(registry)
+
+
+async def opened(
+    clock: Clock, shared: str | None = None, log: MemoryLog | None = None
+) -> tuple[ServiceAccess, Commands, TokenModel]:
     """The access of a service over a log in memory."""
-    registry, model = Registry(), TokenModel.of("shop")
-    register(registry, model.decider.category)
-    log = MemoryLog(registry)
+    model, log = TokenModel.of("shop"), log or empty_log()
 
     async def reader() -> Any:
         raise AssertionError("the log answers")
@@ -151,6 +159,20 @@ async def test_a_token_and_its_session_end_at_the_time_of_expiry() -> None:
     clock.now += timedelta(days=1)
     assert await access.by_token(text) is None
     assert await access.by_session(cookie) is None
+
+
+async def test_a_token_is_not_valid_while_the_record_of_its_revocation_cannot_be_read() -> None:
+    """The tables are not asked: they do not have it either."""
+    log = empty_log()
+    access, commands, model = await opened(Clock(), log=log)
+    text = await issue(commands, model, T0)
+    given = TokenText.parse(text)
+    assert given is not None
+    revoked = await commands.execute(model.decider, given.id, RevokeToken(at=T0))
+    log.damage(revoked.sequence)
+    with pytest.raises(AggregateDamaged) as raised:
+        await access.by_token(text)
+    assert raised.value.status == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 async def test_a_session_of_the_shared_token_ends_when_that_is_another_one() -> None:
