@@ -36,11 +36,13 @@ class Services:
 def version_wanted(call: Call[Services]) -> int | None:
     """Return the version that If-Match names (RFC 9110, section 13.1.1); None if any will do.
 
-    Entity tags are versions. The first of several tags counts. Raises PreconditionFailed for a tag of another form.
+    Entity tags are versions. Of several ones the highest counts: versions only rise, so no other that the caller has seen can be
+    the present one. Raises PreconditionFailed if no tag is a version.
     """
     tags = call.if_match
     if tags is None or any(tag.value == "*" for tag in tags):
         return None
-    if not tags or tags[0].is_weak or not _VERSION.fullmatch(tags[0].value):
+    versions = [int(tag.value) for tag in tags if _VERSION.fullmatch(tag.value) and not tag.is_weak]
+    if not versions:
         raise PreconditionFailed("If-Match names no version: it is a number in quotes, as the header ETag has it")
-    return int(tags[0].value)
+    return max(versions)

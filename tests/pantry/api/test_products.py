@@ -96,6 +96,16 @@ async def test_an_edit_may_insist_on_the_version_it_has_seen(server: Server, cod
     problem(await server.ask("DELETE", path, headers={"If-Match": '"2"'}), 412)
 
 
+@pytest.mark.parametrize("tags", ['"1", "2"', '"2", "1"', 'W/"1", "2"', '"one", "2"'])
+async def test_an_edit_may_name_several_versions_and_the_present_one_among_them(server: Server, code: str, tags: str) -> None:
+    await server.create(code)
+    path = f"{API}/products/{code}"
+    await server.moved("in", 1, code)
+    document = {"name": "other", "unit": "kg"}
+    assert (await server.ask("PUT", path, document, headers={"If-Match": tags})).status == 200
+    problem(await server.ask("PUT", path, document, headers={"If-Match": tags}), 412, "version 3, not 2")
+
+
 @pytest.mark.parametrize("tag", ["1", "", '"one"', 'W/"1"', f'"{"9" * 5000}"'])
 async def test_an_edit_whose_condition_names_no_version_is_refused(server: Server, code: str, tag: str) -> None:
     """A tag without quotes is a slip: taken for no condition, it would overwrite what the caller has not seen."""
