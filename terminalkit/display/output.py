@@ -166,7 +166,7 @@ class Output:
         return not self.quiet and (not self.json or self.stderr.isatty())
 
     def _say(self, text: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the reader is gone
+        with contextlib.suppress(OSError):  # without a reader, or on a full disk, the message is lost; the work is not
             self.stderr.write(text + "\n")
             self.stderr.flush()
 

@@ -39,10 +39,11 @@ class Invocation:
             code = ExitCode.OUTPUT_CLOSED
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place to say anything
             code = self._report(error)
-        try:
-            sys.stdout.flush()
-        except OSError:  # reported above; Python, which flushes once more at its end, must not find it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # reported above; Python, which flushes once more at its end, must not find it
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return code
 
     def _report(self, error: BaseException) -> int:

@@ -275,6 +275,24 @@ def test_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     assert done.stderr == b"error: completion: No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "stdout", "code"),
+    [
+        (("worker", "list", "--bad"), os.devnull, 2),
+        (("completion", "fish"), os.devnull, 0),
+        (("completion", "fish"), "/dev/full", 1),
+    ],
+    ids=["usage", "done", "standard output too"],
+)
+def test_a_message_that_cannot_be_written_changes_no_exit_code(
+    arguments: tuple[str, ...], stdout: str, code: int, tmp_path: Path
+) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full, Path(stdout).open("w", encoding="utf-8") as out:
+        command = [sys.executable, "-m", "gctd", *arguments]
+        done = subprocess.run(command, stdout=out, stderr=full, env=environment(None, tmp_path), check=False)
+    assert done.returncode == code
+
+
 async def test_a_defect_is_reported_as_one_and_shown_on_demand(api: FakeApi, tmp_path: Path) -> None:
     (tmp_path / "gctd_break.py").write_text(
         "import gctd.cli.tables.workers as r\nr.show_workers = lambda *_: 1 / 0\n", encoding="utf-8"
