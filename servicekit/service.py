@@ -36,7 +36,7 @@ from httpkit.routes import Call, Nothing, Route
 from httpkit.server.kept import KeptAnswers
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.frames import Frame
-from httpkit.sse.places import RESET
+from httpkit.sse.places import OF_EVERY_STREAM
 from httpkit.static.pages import Pages
 from projections.model import ReadModel
 from projections.store import Queryable, Store
@@ -248,7 +248,7 @@ class Service:
         more: list[Route[Any]] = []
         if self.events:
             summary = "Follow the events"
-            events = {**self.events, **RESET}
+            events = {**self.events, **OF_EVERY_STREAM}
             more.append(Route("GET", self.events_path, follow_events, summary=summary, tags=("events",), events=events))
         if all(route.handler is not show_projections for route in self.routes):
             more.append(projections_route("/api/projections"))

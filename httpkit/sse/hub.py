@@ -25,7 +25,7 @@ from httpkit.problems import Busy
 from httpkit.server.protocol import when_gone
 from httpkit.sse.frames import LAST_INDEX, Frame, Ring
 from httpkit.sse.places import CannotResume, Replay, ReplayChunk, asked_place, place_of, replayed, told_place, told_reset, writes
-from httpkit.sse.response import TooManyStreams, begin
+from httpkit.sse.response import BeatingResponse, TooManyStreams, begin
 from httpkit.sse.stream_settings import StreamSettings
 from httpkit.sse.subscriber import ClientTooSlow, ReplayFailed, Subscriber
 
@@ -216,7 +216,7 @@ class Hub(Collector):
             raise TooManyStreams(f"{self._settings.max_clients} clients follow the events already; try again later")
         self._open += 1
         try:
-            response, writer = await begin(request, heartbeat=self._settings.heartbeat)
+            response, writer = await begin(request, heartbeat=self._settings.heartbeat, kind=BeatingResponse)
             async with response:
                 await self._serve(request, writer, only, self._ring)
         finally:

@@ -28,8 +28,13 @@ class StreamReset:
     reason: str = member()
 
 
-RESET: Mapping[str, type] = {"reset": StreamReset}
-"""The event that a stream of a hub may send, besides the events of its service."""
+@message
+class StreamHeartbeat:
+    """The stream lives."""
+
+
+OF_EVERY_STREAM: Mapping[str, type] = {"reset": StreamReset, "heartbeat": StreamHeartbeat}
+"""The events that a stream of a hub sends besides the events of its service. A heartbeat has no id."""
 
 
 @attrs.frozen

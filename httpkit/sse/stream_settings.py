@@ -9,7 +9,7 @@ import attrs
 class StreamSettings:
     """Bounds of a hub. Times in seconds.
 
-    `heartbeat`: the longest time between two comment lines. `retry`: the time that clients wait before they reconnect.
+    `heartbeat`: the longest time between two events `heartbeat`. `retry`: the time that clients wait before they reconnect.
     `write_deadline`: the time in which a client has to take a write. `ahead`: the longest wait for a client whose last event this
     process has not reached yet. `send_buffer` in bytes bounds the data that the kernel holds for one client.
     """

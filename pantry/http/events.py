@@ -15,7 +15,7 @@ from httpkit.messages.encoding import encode
 from httpkit.messages.fields import member, message, query
 from httpkit.routes import Call, Route
 from httpkit.sse.frames import Frame
-from httpkit.sse.places import RESET
+from httpkit.sse.places import OF_EVERY_STREAM
 from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.product import MovementRecorded, NothingChanged, Product, StockConfirmed
@@ -134,7 +134,7 @@ _EVENTS: dict[str, Any] = {
     "product": ProductBody,
     "category": CategoryBody,
     "code": CodeEvent,
-    **RESET,
+    **OF_EVERY_STREAM,
 }
 
 ROUTES = (Route("GET", "/api/v1/events", follow_events, summary="Follow the events", tags=("events",), events=_EVENTS),)

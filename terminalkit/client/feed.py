@@ -24,6 +24,8 @@ LARGEST_FRAME = 16 * 1024 * 1024
 RESET = "reset"
 """The event of a server that cannot resume: the client has to reload the states."""
 
+_HEARTBEAT = "heartbeat"
+
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 10.0
 
@@ -190,7 +192,7 @@ async def follow(connect: Connect, *, after: str | None = None, first_wait: floa
                     for frame in frames:
                         if frame.event == RESET:
                             delivered = _Delivered()
-                        if delivered.first_time(frame.id):
+                        if frame.event != _HEARTBEAT and delivered.first_time(frame.id):
                             failures = 0
                             yield frame
         except (Unavailable, TimedOut) as lost:

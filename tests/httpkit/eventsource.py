@@ -19,13 +19,13 @@ class Event:
 
 @attrs.define
 class EventSource:
-    """A client of one stream; `last_id` lives on over connections."""
+    """A client of one stream; `last_id` lives on over connections. Heartbeats are counted, and not given."""
 
     http: aiohttp.ClientSession
     path: str = "/events"
     last_id: str = ""
     retry: int | None = None
-    comments: int = 0
+    heartbeats: int = 0
     _pending: str = ""
     _response: aiohttp.ClientResponse | None = None
 
@@ -48,11 +48,11 @@ class EventSource:
             field, _, value = line.partition(":")
             value = value.removeprefix(" ")
             if line == "":
-                if data:
+                if name == "heartbeat":
+                    self.heartbeats += 1
+                elif data:
                     yield Event(name, "\n".join(data), self.last_id)
                 name, data = "message", []
-            elif field == "":
-                self.comments += 1
             elif field == "event":
                 name = value
             elif field == "data":

@@ -51,6 +51,35 @@ async def test_tabs_share_one_connection_and_another_takes_over(dashboard: Dashb
     await wait_until(one_connection, timeout=60, every=0.05)
 
 
+_MUTABLE = """
+const Real = window.EventSource;
+window.streams = [];
+window.EventSource = class extends Real {
+  constructor(url) {
+    super(url);
+    window.streams.push(this);
+  }
+  addEventListener(name, listener) {
+    super.addEventListener(name, (event) => this.hangs || listener(event));
+  }
+};
+"""
+"""A stream that hangs gives a page nothing more, neither an event nor an error."""
+
+
+async def test_a_stream_that_hangs_is_opened_once_more_and_nothing_is_missed(dashboard: Dashboard, user: Visitor) -> None:
+    await user.context.add_init_script(_MUTABLE)
+    await user.context.clock.install()
+    page = await user.open("/")
+    await page.evaluate("window.streams[0].hangs = true")
+    task = await dashboard.queued()
+    for _ in range(2):
+        await page.clock.fast_forward(30_000)
+    await expect(page.locator(f'a[href="/tasks/{task}"]').first).to_be_visible()
+    await expect(page.locator('[data-live="live"]')).to_be_visible()
+    assert await page.evaluate("window.streams.map(stream => stream.readyState)") == [2, 1]
+
+
 async def test_a_killed_server_is_seen_and_nothing_is_missed_or_shown_twice(dashboard: Dashboard) -> None:
     async with visitor(dashboard.browser, dashboard.system.url) as user:
         page = await user.open("/")

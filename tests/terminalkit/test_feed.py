@@ -121,6 +121,11 @@ async def test_frames_without_an_id_are_all_given() -> None:
     assert [one.data for one in signals if isinstance(one, ReceivedFrame)] == ["a", "a"]
 
 
+async def test_heartbeats_are_not_given() -> None:
+    signals = await _collect(_Connections([b"event: heartbeat\ndata: {}\n\nid: 1\ndata: a\n\n"]), 1)
+    assert [one.data for one in signals if isinstance(one, ReceivedFrame)] == ["a"]
+
+
 async def test_waits_grow_while_nothing_comes_and_shrink_once_something_does() -> None:
     cuts: list[Sequence[bytes | Exception]] = [[Unavailable("away")] for _ in range(6)]
     connections = _Connections(*cuts, [b"id: 1\ndata: a\n\n"], [Unavailable("away")], [b"id: 2\ndata: b\n\n"])

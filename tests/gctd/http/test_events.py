@@ -89,7 +89,7 @@ async def test_the_document_describes_every_event_of_the_stream_and_no_other(tmp
         (None, attrs.evolve(task, deleted=False)),
         (None, attrs.evolve(states[Repo], status=RepoStatus.REMOVED)),
     ]
-    sent = [("reset", b'{"reason":"the stream was recreated"}')]
+    sent = [("reset", b'{"reason":"the stream was recreated"}'), ("heartbeat", b"{}")]
     for event, state in changes:
         recorded = SimpleNamespace(data=event, position=Position(7, 0))
         happened: Any = SimpleNamespace(event=recorded, after=state, before=None, sequence=7)

@@ -121,14 +121,15 @@ async def test_events_that_are_published_again_are_left_out() -> None:
 
 
 @on_uvloop
-async def test_a_quiet_stream_has_a_heartbeat() -> None:
+async def test_a_quiet_stream_has_a_heartbeat_that_a_page_sees_and_that_moves_no_place() -> None:
     async with open_shop(streams=QUICK) as shop:
         source = EventSource(shop.http)
         async with source.connected():
             began = asyncio.get_running_loop().time()
             with within(2):
                 reading = asyncio.create_task(source.rest())
-                await wait_until(lambda: source.comments >= 3)
+                await wait_until(lambda: source.heartbeats >= 3)
+            assert source.last_id == "7.999999"
             assert asyncio.get_running_loop().time() - began > 2 * QUICK.heartbeat
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):

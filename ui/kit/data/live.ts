@@ -34,6 +34,8 @@ type Message =
 const REOPEN = 2_000;
 const PROBE = 10_000;
 const PATIENCE = 5_000;
+/** The server sends a heartbeat every 15 s: a stream without two of them hangs. */
+const SILENCE = 40_000;
 const SOON = 50;
 
 export class Stream {
@@ -46,6 +48,7 @@ export class Stream {
   #source: EventSource | null = null;
   #leads = false;
   #reopening = 0;
+  #heard = 0;
   #waiting: Live[] = [];
   #flushing = false;
 
@@ -116,7 +119,12 @@ export class Stream {
     const resumes = this.last.value;
     const source = new EventSource(resumes ? `${url}${url.includes("?") ? "&" : "?"}last_event_id=${resumes}` : url);
     this.#source = source;
+    const heard = () => {
+      this.#heard = Date.now();
+    };
+    source.addEventListener("heartbeat", heard);
     source.addEventListener("open", () => {
+      heard();
       this.#turn({ kind: "live" });
       if (!this.last.value) this.#reset();
     });
@@ -127,6 +135,7 @@ export class Stream {
     source.addEventListener("reset", () => this.#reset());
     for (const name of names) {
       source.addEventListener(name, (message: MessageEvent<string>) => {
+        heard();
         const event = { id: message.lastEventId, name, data: JSON.parse(message.data) as unknown };
         this.#say({ kind: "event", before: this.last.value, event });
         this.#take(event);
@@ -204,6 +213,11 @@ export class Stream {
     if (!this.#leads) return;
     try {
       await ask("GET", this.settings.probe, { patience: PATIENCE });
+      if (this.state.value.kind === "live" && Date.now() - this.#heard > SILENCE) {
+        this.#stale();
+        this.#open();
+        return;
+      }
       if (this.state.value.kind === "stale" && this.#source?.readyState !== EventSource.CONNECTING) this.#open();
     } catch (error) {
       if (error instanceof Problem && error.status === 0) this.#stale();
