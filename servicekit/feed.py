@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -96,16 +97,15 @@ class CommitFrames:
 
     async def _happened(self, commit: Commit) -> Sequence[EventChange]:
         events, state = await self._log.decrypt(commit), commit.state
+        change = partial(EventChange, aggregate=commit.aggregate, sequence=commit.sequence)
         if len(events) == 1 and not self._needs_previous_state(commit):
-            return (EventChange(aggregate=commit.aggregate, event=events[0], before=None, after=state, sequence=commit.sequence),)
+            return (change(event=events[0], before=None, after=state),)
         decider = self._deciders[commit.category]
         before = await self._state_at(commit.guard) if commit.guard else None
         happened = []
         for event in events:
             after = decider.fold((event.data,), before)
-            happened.append(
-                EventChange(aggregate=commit.aggregate, event=event, before=before, after=after, sequence=commit.sequence)
-            )
+            happened.append(change(event=event, before=before, after=after))
             before = after
         return happened
 
@@ -149,13 +149,17 @@ class Feed:
         self._news.set()
 
     async def run(self) -> None:
-        """Publish until cancelled. `hub` has been started. After an error, clients read from the log what was not published."""
+        """Publish until cancelled. `hub` has been started."""
         try:
             await self._run()
         except Exception:
-            self._waiting.clear()
-            self._hub.skip_to(self._last)
+            self._skip()
             raise
+
+    def _skip(self) -> None:
+        """Clients read from the log what was not published."""
+        self._waiting.clear()
+        self._hub.skip_to(self._last)
 
     async def _run(self) -> None:
         while True:
@@ -164,13 +168,9 @@ class Feed:
             while self._waiting:
                 if len(self._waiting) > MOST_WAITING:
                     _log.info("event stream continues from the log", skipped=len(self._waiting), sequence=self._last)
-                    self._waiting.clear()
-                    self._hub.skip_to(self._last)
-                    break
-                if self._hub.has_no_clients:  # no frames are made: who comes later is given them from the log
-                    self._waiting.clear()
-                    self._hub.skip_to(self._last)
-                    break
+                    self._skip()
+                elif self._hub.has_no_clients:  # no frames are made: who comes later is given them from the log
+                    self._skip()
                 some = [self._waiting.popleft() for _ in range(min(AT_A_TIME, len(self._waiting)))]
                 await self._publish([commit for commit in some if commit.sequence > self._hub.sequence])
                 await asyncio.sleep(0)
