@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from http import HTTPStatus
 
 import attrs
@@ -35,3 +36,9 @@ class HttpkitError(Exception):
     status: HTTPStatus = HTTPStatus.INTERNAL_SERVER_ERROR
     headers: Mapping[str, str] = {}
     errors: Sequence[FieldError] = ()
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """The end of a message on a wrong word: `; did you mean X?` with the closest of the known words, or nothing."""
+    close = get_close_matches(wrong, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

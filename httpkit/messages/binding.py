@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar, get_origin
 
@@ -11,7 +10,7 @@ import attrs
 from cattrs.errors import BaseValidationError
 from multidict import MultiMapping
 
-from httpkit.errors import FieldError
+from httpkit.errors import FieldError, suggestion
 from httpkit.messages.decoding import JSON, TEXT, attributes_of, escape, flatten, hook_for, json_name
 from httpkit.messages.fields import Rule, Source, Spec, spec_of
 from httpkit.messages.primitives import Hook
@@ -200,8 +199,7 @@ class Binder(Generic[R]):
                 errors.append((FieldError(detail, pointer) if base else field.error(detail), status))
 
     def _unknown_parameter(self, name: str) -> FieldError:
-        close = get_close_matches(name, self._known_parameters, n=1)
-        return FieldError(f"is unknown; did you mean {close[0]}?" if close else "is unknown", parameter=name)
+        return FieldError(f"is unknown{suggestion(name, self._known_parameters)}", parameter=name)
 
 
 _PRECEDENCE = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)

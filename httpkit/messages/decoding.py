@@ -10,7 +10,6 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin
@@ -21,6 +20,7 @@ from cattrs.cols import list_structure_factory
 from cattrs.errors import ClassValidationError, IterableValidationError
 from cattrs.gen import make_dict_structure_fn, mapping_structure_factory, override
 
+from httpkit.errors import suggestion
 from httpkit.messages.fields import Rule, Spec, Unset, spec_of
 from httpkit.messages.primitives import FROM_JSON, FROM_TEXT, Hook, Wrong
 
@@ -63,8 +63,8 @@ def _choice(values: Sequence[Any], make: Callable[[Any], Any], *, of_text: bool)
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, (str, int)) or value not in made:
-            close = get_close_matches(value, map(str, values), n=1) if isinstance(value, str) else []
-            raise Wrong(f"must be one of: {text}" + (f"; did you mean {close[0]}?" if close else ""))
+            meant = suggestion(value, map(str, values)) if isinstance(value, str) else ""
+            raise Wrong(f"must be one of: {text}{meant}")
         return made[value]
 
     return structure

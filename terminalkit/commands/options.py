@@ -39,13 +39,10 @@ class Choice(click.Choice[str]):
     """One of several words. The error for another word suggests the closest one."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        from difflib import get_close_matches  # noqa: PLC0415 - only for a wrong value
+        from httpkit.errors import suggestion  # noqa: PLC0415 - only for a wrong value
 
         del ctx
-        words = list(map(str, self.choices))
-        close = get_close_matches(str(value), words, n=1)
-        question = f"; did you mean {close[0]}?" if close else ""
-        return f"{value!r} is not one of: {', '.join(words)}{question}"
+        return f"{value!r} is not one of: {', '.join(self.choices)}{suggestion(str(value), self.choices)}"
 
 
 def examples(*lines: str) -> str:

@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 from cattrs.errors import BaseValidationError
 
-from httpkit.errors import HttpkitError
+from httpkit.errors import HttpkitError, suggestion
 from httpkit.messages.decoding import flatten
 from terminalkit.config.fields import MASK, Field, SettingInfo, describe, fields_of
 
@@ -131,10 +131,8 @@ def _read(file: Path, fields: list[Field], errors: list[str]) -> dict[str, Any]:
             return {}
         raise SettingsError(f"{file}: the file must have keys and values")
     found = dict(_flatten(content))
-    known = {field.key.lower(): field.key for field in fields}
-    for key in found.keys() - known.keys():
-        close = difflib.get_close_matches(key, known, 1)
-        errors.append(f"{file}: {key} is unknown" + (f"; did you mean {known[close[0]]}?" if close else ""))
+    known = {field.key.lower() for field in fields}
+    errors.extend(f"{file}: {key} is unknown{suggestion(key, known)}" for key in found.keys() - known)
     return found
 
 
