@@ -123,4 +123,4 @@ class Devices:
         scope = Scope(found.scope or token.scope)
         if not caller.scope.covers(scope):
             raise NotPermitted(f"a session with the scope {scope} is not ended by one with the scope {caller.scope}")
-        await self._access.end_session(token.id, id_, caller)
+        await self._access.end_session(id_, caller)

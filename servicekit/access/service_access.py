@@ -102,16 +102,16 @@ class ServiceAccess:
 
     async def close_session(self, cookie: str) -> None:
         """See `Access.close_session`. Raises the errors of `Commands.execute`."""
-        caller, given = await self.by_session(cookie), SessionText.parse(cookie)
-        if caller is None or given is None:
-            return
-        await self.end_session(given.token, given.id, caller)
+        caller = await self.by_session(cookie)
+        if caller is not None and caller.session is not None:
+            await self.end_session(caller.session, caller)
 
-    async def end_session(self, token: str, session: str, caller: Caller) -> None:
-        """End a session of a token, or withdraw its code. This process knows it at once. Raises as `Commands.execute`."""
+    async def end_session(self, session: str, caller: Caller) -> None:
+        """End a session of the caller's token, or withdraw a code. This process knows at once. Raises as `Commands.execute`."""
+        assert caller.token is not None, "a session is of a token"
         command = CloseSession(session=session, at=self.now())
-        await self.commands.execute(self.directory.tokens.decider, token, command, Context(actor=caller.actor))
-        await self.directory.find_newest(token)
+        await self.commands.execute(self.directory.tokens.decider, caller.token, command, Context(actor=caller.actor))
+        await self.directory.find_newest(caller.token)
 
     def is_token(self, text: str) -> bool:
         """See `Access.is_token`."""

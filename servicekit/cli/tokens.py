@@ -15,6 +15,7 @@ from terminalkit.commands.options import Choice, examples
 from terminalkit.config.flags import SettingFlags, SettingSources
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
+from terminalkit.display.text import moment
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
@@ -129,10 +130,10 @@ def _document(token: Token) -> dict[str, Any]:
         "name": token.name,
         "scope": token.scope,
         "state": _state(token),
-        "created_at": _text(token.created_at),
-        "expires_at": _text(token.expires_at),
-        "used_at": _text(token.used_at),
-        "revoked_at": _text(token.revoked_at),
+        "created_at": moment(token.created_at),
+        "expires_at": moment(token.expires_at) or None,
+        "used_at": moment(token.used_at) or None,
+        "revoked_at": moment(token.revoked_at) or None,
         "sessions": sum(datetime.now(UTC) < session.expires_at for session in token.sessions),
     }
 
@@ -141,10 +142,6 @@ def _state(token: Token) -> str:
     if token.revoked_at is not None:
         return "revoked"
     return "valid" if token.is_valid(datetime.now(UTC)) else "expired"
-
-
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _show(output: Output, tokens: list[dict[str, Any]]) -> None:
