@@ -62,8 +62,6 @@ def _read(file: Path) -> tuple[int, Mapping[str, str]] | None:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
