@@ -39,7 +39,7 @@ from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
 from httpkit.sse.stream_settings import StreamSettings
 
-_TOKEN = b"data:"
+_TOKEN = b'"t":'
 _STAMP = re.compile(rb'"t":(\d+)')
 _PADDING = "x" * 120
 
