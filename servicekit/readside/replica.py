@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from eventlog import AggregateId, Commit, EventLog, EventLogError, Head, LogDamaged, Unavailable
+from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Unavailable
 from eventlog.broker.blobs import BlobStore
 from eventlog.history.search import EventFilter, Page, search
 from eventlog.jetstream.log import JetStreamLog
@@ -28,6 +28,8 @@ from servicekit.feed import CommitFrames, Feed
 from servicekit.readside.parked import check_applied, note_of
 from servicekit.readside.replica_tables import ReplicaTables, ReplicaTransaction
 from servicekit.serving.background import BackgroundWork, Start
+
+T = TypeVar("T")
 
 Broker: TypeAlias = Connection
 """The connection to the broker of a process that only reads."""
@@ -119,32 +121,23 @@ class ReadReplica:
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + seconds, _FIRST_PAUSE
         while (reached := await self.tables.reached()) < sequence:
-            if pause == _FIRST_PAUSE and (end := await self._end()) is not None and sequence > end:
-                raise NotWritten(f"the log ends at sequence {end}; {sequence} was asked for")
+            if pause == _FIRST_PAUSE and (head := await self._asked(lambda log: log.head())) is not None and sequence > head.last:
+                raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
             if loop.time() + pause > until:
                 raise Behind(f"the read model has sequence {reached}; {sequence} was asked for")
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        await check_applied(sequence, await (await self.tables.opened()).parked(), self._commit_at)
+        parked = await (await self.tables.opened()).parked()
+        await check_applied(sequence, parked, lambda sequence: self._asked(lambda log: log.at(sequence)))
 
-    async def _commit_at(self, sequence: int) -> Commit | None:
-        """The commit of a sequence; None if it is not known."""
+    async def _asked(self, ask: Callable[[EventLog], Awaitable[T]]) -> T | None:
+        """The answer of the log; None without a broker, or if the log does not answer."""
         if self._event_log is None:
             return None
         try:
-            return await self._event_log.at(sequence)
+            return await ask(self._event_log)
         except EventLogError as error:
-            _log.info("a commit is not known", stream=self._model.stream, sequence=sequence, reason=str(error))
-            return None
-
-    async def _end(self) -> int | None:
-        """The last sequence of the log; None if it is not known."""
-        if self._event_log is None:
-            return None
-        try:
-            return (await self._event_log.head()).last
-        except EventLogError as error:
-            _log.info("the end of the log is not known", stream=self._model.stream, reason=str(error))
+            _log.info("the log does not answer", stream=self._model.stream, reason=str(error))
             return None
 
     async def search(self, aggregate: str | None = None, **wanted: Any) -> Page:
