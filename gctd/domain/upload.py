@@ -11,10 +11,11 @@ from gctd.domain.errors import BadInput, Refused
 
 FLAG = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _PLATFORM = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
-_GO = re.compile(r"(?P<minor>go1\.[0-9]{1,3})(\.[0-9]{1,4}|(rc|beta)[0-9]{1,2})?")
+_GO = re.compile(r"go1\.[0-9]{1,3}(\.[0-9]{1,4}|(rc|beta)[0-9]{1,2})?")
 TAG = r"[A-Za-z0-9_.]{1,64}"
 """Form of a build tag."""
 _TAG = re.compile(TAG)
+_MINOR = re.compile(r"go[0-9]+\.[0-9]+")
 
 
 @attrs.frozen(kw_only=True)
@@ -56,7 +57,7 @@ def with_upload(before: tuple[UploadedProfile, ...], upload: UploadedProfile) ->
     Minor versions of Go divide code into different blocks, so only profiles of one minor version can be merged. Raises Refused.
     """
     others = [one for one in before if one.flag != upload.flag]
-    differing = next((one for one in others if _minor(one) != _minor(upload)), None)
+    differing = next((one for one in others if minor_of(one.go_version) != minor_of(upload.go_version)), None)
     if differing is not None:
         raise Refused(
             f"the commit has the profile {differing.flag!r} of {differing.go_version}: a profile of {upload.go_version} has other"
@@ -65,6 +66,7 @@ def with_upload(before: tuple[UploadedProfile, ...], upload: UploadedProfile) ->
     return tuple(sorted((*others, upload), key=lambda one: one.flag))
 
 
-def _minor(upload: UploadedProfile) -> str:
-    found = _GO.fullmatch(upload.go_version)
-    return found["minor"] if found else upload.go_version
+def minor_of(go_version: str) -> str:
+    """Return the minor version of a version of Go: go1.26 for go1.26.9 and go1.26rc1. A version of another form stays."""
+    found = _MINOR.match(go_version)
+    return found[0] if found else go_version

@@ -14,7 +14,7 @@ from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import PackageProblem
 from gctd.domain.repo.project import Project
-from gctd.domain.upload import UploadedProfile
+from gctd.domain.upload import UploadedProfile, minor_of
 from gctd.engines.engine import EngineLimits
 from gctd.engines.golang.constraints import Platform, constraint_in, not_built
 from gctd.engines.golang.profile import CoverProfile, parse_profile
@@ -27,7 +27,6 @@ _PACKAGE = re.compile(rb"^package\s", re.MULTILINE)
 _FUNCTION = re.compile(rb"^func\s", re.MULTILINE)
 _CGO = re.compile(rb'^[ \t]*(?:import[ \t]+)?"C"[ \t]*(?://|;|\r?$)', re.MULTILINE)
 """The import of cgo, alone or in a list of imports. A worker does not parse sources: only an engine does, within its limits."""
-_MINOR = re.compile(r"go1\.([0-9]+)")
 _MOST_BYTES = 1 << 30
 _MOST_BLOCKS = 4_000_000
 
@@ -152,8 +151,8 @@ def _has_code(file: Path, facts: TestFacts) -> bool:
 
 def _platform(upload: UploadedProfile) -> Platform:
     goos, _, goarch = upload.platform.partition("/")
-    found = _MINOR.match(upload.go_version)
-    releases = [f"go1.{minor}" for minor in range(1, int(found[1]) + 1)] if found else []
+    minor = minor_of(upload.go_version).removeprefix("go1.")
+    releases = [f"go1.{release}" for release in range(1, int(minor) + 1)] if minor.isdecimal() else []
     return Platform(goos=goos, goarch=goarch, cgo=upload.cgo, tags=(*upload.tags, *releases))
 
 
