@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from gctd.readmodel.views import AnalysisView
@@ -26,7 +28,7 @@ def breaks(before: AnalysisView, after: AnalysisView) -> tuple[Break, ...]:
             "go_version": one.go_version,
             "engine": one.engine,
             "engine_version": one.engine_version,
-            "flags": " ".join(one.flags),
+            "flags": text_of_flags(one.flags),
             "platform": one.platform,
             "sandbox": one.sandbox,
         }
@@ -35,3 +37,13 @@ def breaks(before: AnalysisView, after: AnalysisView) -> tuple[Break, ...]:
     old, new = sides
     unknown = [what for what in ("platform", "sandbox") if not (old[what] and new[what])]
     return tuple(Break(what, old[what], new[what]) for what in old if old[what] != new[what] and what not in unknown)
+
+
+def text_of_flags(flags: Iterable[str]) -> str:
+    """Return flags of `go` as a text that is equal for equal builds: the order of build tags has no effect."""
+    return " ".join(map(_with_tags_in_order, flags))
+
+
+def _with_tags_in_order(flag: str) -> str:
+    name, _, tags = flag.partition("=")
+    return f"{name}={','.join(sorted(tags.split(',')))}" if name == "-tags" else flag

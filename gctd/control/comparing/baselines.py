@@ -13,6 +13,7 @@ from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import is_commit_id, parse_ref
 from gctd.domain.repo import REPO
 from gctd.domain.upload import minor_of
+from gctd.readmodel.breaks import text_of_flags
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import GitError, ScanError
@@ -148,7 +149,7 @@ def different(one: AnalysisView, other: AnalysisView) -> Sequence[str]:
         {
             "engine": f"{side.engine} {side.engine_version}",
             "Go": minor_of(side.go_version),
-            "flags": " ".join(flag for flag in side.flags if not flag.startswith(_NO_INFLUENCE)),
+            "flags": text_of_flags(flag for flag in side.flags if not flag.startswith(_NO_INFLUENCE)),
             "platform": side.platform,
             "states of functions": "told" if side.states is not None else "not told",
         }
