@@ -23,7 +23,7 @@ from gctd.control.forges.api import ForgeApi, ForgeFailed
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.decided import AnalysedCommit, decided
 from gctd.control.forges.report_contents import ReportContents
-from gctd.control.requests.new_tasks import tracked_ref
+from gctd.control.requests.new_tasks import may_be_latest, tracked_ref
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.delivery import DELIVERY
 from gctd.domain.delivery.commands import (
@@ -198,8 +198,7 @@ class Reporting:
         for one in await self._queries.tasks_of_commit(known.id, name, state.commit_sha):
             if one.status in ("failed", "expired") or (tracked and one.status == "completed" and latest != state.commit_sha):
                 continue
-            last = await self._log.last(TASK.aggregate(one.id)) if tracked else None
-            if last is None or not last.state.baseline:
+            if not tracked or await may_be_latest(self._log, one.id):
                 return one.id
         return None
 

@@ -14,7 +14,7 @@ import attrs
 
 from eventlog import Context, EventLog
 from gctd.control.bulkhead import OF_ONE
-from gctd.control.requests.new_tasks import ObservedRef
+from gctd.control.requests.new_tasks import ObservedRef, may_be_latest
 from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import BadInput, NotFound, Overtaken
@@ -162,13 +162,25 @@ class Updates:
             if isinstance(found, RemoteRef):
                 update = attrs.evolve(update, ref=found.name, remote_sha=found.commit_sha)
                 if found.commit_sha != update.recorded_sha:
-                    update = _explained(known, update, under_way)
+                    update = await self._explained(known, update, under_way)
             else:
                 ref = effective(known.configs, project.name).ref or known.default_ref
                 problem = f"cannot be analysed: {project.problem}" if project.problem else None
                 update = attrs.evolve(update, ref=ref, note=problem, error=found)
             updates.append(update)
         return tuple(updates)
+
+    async def _explained(self, known: Repo, update: RefUpdate, under_way: Sequence[TaskView]) -> RefUpdate:
+        """Return the update of a moved ref. It has a note if a task exists that analyses its commit for the project."""
+        for task in under_way:
+            bound = task.commit_sha == update.remote_sha
+            free = task.commit_sha is None and task.ref == update.ref
+            if task.project == update.project and (bound or free) and await may_be_latest(self._log, task.id):
+                return attrs.evolve(update, moved=True, task_id=task.id, note=f"{task.id} is {task.status}")
+        if known.checked.get(update.project or "") == update.remote_sha:
+            note = "a task for this commit was queued before: to try it again, ask for an analysis"
+            return attrs.evolve(update, moved=True, note=note)
+        return attrs.evolve(update, moved=True)
 
     async def _scheduled(
         self, known: Repo, updates: Sequence[RefUpdate], due: Sequence[RefUpdate], context: Context | None
@@ -195,16 +207,3 @@ def _answer(found: Mapping[str | None, RemoteRef | GitError], ref: str | None, d
     if ref is None and isinstance(answer, GitError):
         answer = found[None]
     return str(answer) if isinstance(answer, GitError) else answer
-
-
-def _explained(known: Repo, update: RefUpdate, under_way: Sequence[TaskView]) -> RefUpdate:
-    """Return the update of a moved ref. It has a note if a task for its commit exists already."""
-    for task in under_way:
-        bound = task.commit_sha == update.remote_sha
-        free = task.commit_sha is None and task.ref == update.ref
-        if task.project == update.project and (bound or free):
-            return attrs.evolve(update, moved=True, task_id=task.id, note=f"{task.id} is {task.status}")
-    if known.checked.get(update.project or "") == update.remote_sha:
-        note = "a task for this commit was queued before: to try it again, ask for an analysis"
-        return attrs.evolve(update, moved=True, note=note)
-    return attrs.evolve(update, moved=True)

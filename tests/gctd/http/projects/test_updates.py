@@ -20,6 +20,8 @@ from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo import REPO
 from gctd.domain.repo.commands import ConfigureProject
 from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import QueueTask
 from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import GoRepo, make
 from tests.support.tracker.system import TrackerSystem, tracker_system
@@ -162,6 +164,20 @@ async def test_nothing_is_scheduled_while_a_task_for_the_commit_is_under_way(one
     newer = one.repo.commit()  # the task asked for by hand will find it, the other is bound to the commit before
     root, p1 = await one.check(schedule=True)
     assert [(row["remote_sha"], row["scheduled"]) for row in (root, p1)] == [(newer, False), (newer, True)]
+
+
+async def test_a_task_that_never_makes_the_latest_analysis_is_no_reason_to_schedule_nothing(one: One) -> None:
+    """The analysis of a pull request is of the same commit, and is never the latest of the project."""
+    await one.ready()
+    (asked,) = await one.system.post("/api/repos/analyze", {"repo_url": one.repo.url, "project": "."})
+    async with one.system.log() as log:
+        asked_for = next(event.data for event in await one.system.events(f"gctd.task.{asked['id']}"))
+        pull = attrs.evolve(asked_for, id=f"{asked['id']}0", commit_sha=one.repo.head(), baseline=True)
+        outcome = await Commands(log).execute(TASK, pull.id, QueueTask(pull))
+        assert outcome.state.baseline
+    assert (await one.system.status(f"/api/tasks/{asked['id']}", "DELETE"))[0] == 204
+    root, _ = await one.check(schedule=True)
+    assert (root["scheduled"], root["note"]) == (True, None)
 
 
 async def test_a_commit_that_was_tried_in_vain_is_not_tried_again(one: One) -> None:
