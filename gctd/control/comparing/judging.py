@@ -118,10 +118,11 @@ class Judging:
     async def ask(self, after: AnalysisView, base: str, rules: Rules, context: Context | None) -> AnalysisJudgement:
         """Return the verdict as `look` does, and store it.
 
-        A base without a comparable analysis is analysed, and the verdict follows.
+        A base without a comparable analysis is analysed, and the verdict follows. A result is not stored if only another analysis
+        of the commit can change it.
         """
         found = await self.look(after, base, rules)
-        if rules.compares and not found.baseline.commit:
+        if after.states is None or (rules.compares and not found.baseline.commit):
             return found
         if found.id is None:
             found = await self._asked(found, base, context)
