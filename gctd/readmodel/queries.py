@@ -246,6 +246,16 @@ class TrackerQueries:
         rows = await self._store.fetch("SELECT id FROM deliveries WHERE status <> 'ended' ORDER BY received_at, id")
         return [row["id"] for row in rows]
 
+    async def deliveries_after(self, repo_id: str, commit_sha: str, received_at: datetime) -> Sequence[str]:
+        """Return the ids of the deliveries about a commit that were received after that time."""
+        rows = await self._store.fetch(
+            "SELECT id FROM deliveries WHERE repo_id = $1 AND commit_sha = $2 AND received_at > $3 ORDER BY received_at, id",
+            repo_id,
+            commit_sha,
+            received_at,
+        )
+        return [row["id"] for row in rows]
+
     async def tasks_of_commit(self, repo_id: str, project: str, commit_sha: str) -> Sequence[TaskView]:
         """The tasks that are bound to a commit of a project, the newest first."""
         rows = await self._store.fetch(

@@ -19,7 +19,7 @@ import structlog
 from eventlog import BlobMissing, EventLog, EventLogError
 from eventlog.commands import Commands, CommandStep
 from gctd.control.comparing.judging import AnalysisJudgement
-from gctd.control.forges.api import ForgeApi, ForgeFailed
+from gctd.control.forges.api import ForgeApi, ForgeFailed, status_name
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.decided import AnalysedCommit, decided
 from gctd.control.forges.report_contents import ReportContents
@@ -263,7 +263,8 @@ class Reporting:
         try:
             async with asyncio.timeout_at(latest):
                 if part is Part.STATUS:
-                    await api.put_status(attempted, await self._contents.target(attempted))
+                    if not await self._later_status(attempted):
+                        await api.put_status(attempted, await self._contents.target(attempted))
                 else:
                     await api.put_comment(attempted, await self._contents.comment(attempted))
         except TimeoutError:
@@ -281,6 +282,14 @@ class Reporting:
             permanent=failure.permanent,
             pause=failure.pause,
         )
+
+    async def _later_status(self, state: Delivery) -> bool:
+        """Report whether the forge has the status of a later delivery in the place of this one."""
+        for id_ in await self._queries.deliveries_after(state.repo_id, state.commit_sha, state.received_at):
+            last = await self._log.last(DELIVERY.aggregate(id_))
+            if last is not None and status_name(last.state) == status_name(state) and Part.STATUS in last.state.delivered:
+                return True
+        return False
 
 
 def _base_is_under_way(judged: AnalysisJudgement) -> bool:

@@ -76,7 +76,7 @@ class ReportAttempted:
 @REGISTRY.event("ReportDelivered")
 @attrs.frozen(kw_only=True)
 class ReportDelivered:
-    """The forge has this part of the report, or the comment of a later delivery in its place."""
+    """The forge has this part of the report, or the same part of a later delivery in its place."""
 
     part: Part
     at: datetime

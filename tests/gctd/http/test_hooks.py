@@ -151,19 +151,36 @@ async def test_a_push_and_a_pull_request_of_one_commit_have_a_status_each(forges
     assert [(one["context"], one["state"]) for one in statuses] == [("gctd", "failure"), ("gctd/push", "success")]
 
 
+async def retargeted(forges: Forges, path: str, number: int, delivery: str) -> str:
+    """Deliver that the pull request of `RISKY_LATER` is to the branch with `RISKY`; the id of the delivery in the log."""
+    edited = json.loads(github_pull(path, number, RISKY_LATER.commit_sha, RISKY.commit_sha, action="edited"))
+    body = json.dumps({**edited, "changes": {"base": {"ref": {"from": OLD.commit_sha}}}}).encode()
+    status, answer = await forges.deliver("github", body, signed(body, event="pull_request", delivery=delivery))
+    assert (status, answer["note"]) == (202, ""), answer
+    id_: str = answer["id"]
+    return id_
+
+
 async def test_a_pull_request_with_another_target_branch_is_judged_against_that_branch(forges: Forges) -> None:
     await forges.system.register("https://github.test/owner/target")
     forges.double.statuses.clear()
     await forges.ended(await forges.pull("owner/target", 11, RISKY_LATER, "t-1"))
-    edited = json.loads(github_pull("owner/target", 11, RISKY_LATER.commit_sha, RISKY.commit_sha, action="edited"))
-    body = json.dumps({**edited, "changes": {"base": {"ref": {"from": OLD.commit_sha}}}}).encode()
-    status, answer = await forges.deliver("github", body, signed(body, event="pull_request", delivery="t-2"))
-    assert (status, answer["note"]) == (202, ""), answer
-    assert (await forges.ended(answer["id"]))[-1].reported
+    assert (await forges.ended(await retargeted(forges, "owner/target", 11, "t-2")))[-1].reported
     statuses = forges.double.statuses[RISKY_LATER.commit_sha]
     assert [(one["context"], one["state"]) for one in statuses] == [("gctd", "failure"), ("gctd", "success")]
     (comment,) = forges.double.comments[11]
     assert RISKY.commit_sha[:12] in comment["body"], comment
+
+
+async def test_a_late_status_does_not_replace_the_status_of_a_later_delivery(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/slow")
+    forges.double.statuses.clear()
+    forges.double.faults.append((429, {"Retry-After": "6"}))
+    first = await forges.pull("owner/slow", 14, RISKY_LATER, "s-1")
+    await forges.until(first, "ReportAttemptFailed")
+    await forges.ended(await retargeted(forges, "owner/slow", 14, "s-2"))
+    assert (await forges.ended(first))[-1].reported
+    assert [one["state"] for one in forges.double.statuses[RISKY_LATER.commit_sha]] == ["success"]
 
 
 async def test_a_late_comment_does_not_replace_the_comment_of_a_later_delivery(forges: Forges) -> None:
