@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog import Commit
-from gctd.domain import schedule, verdict, worker
+from gctd.domain import verdict, worker
 from gctd.domain.delivery import DELIVERY
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo import REPO
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task
+from gctd.readmodel.changes import DECIDERS
 from gctd.readmodel.rows import (
     analysis_row,
     delivery_row,
@@ -92,7 +93,7 @@ _MODEL = ReadModel(
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",
-    folds={decider.category: decider.fold for decider in (DELIVERY, REPO, schedule.SCHEDULE, TASK, worker.WORKER)},
+    folds={category: decider.fold for category, decider in DECIDERS.items()},
     settings=SettingNames(
         prefix="GCTD",
         streams=(

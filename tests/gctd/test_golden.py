@@ -9,6 +9,9 @@ import msgspec
 import pytest
 
 from eventlog import Registry, UndecodableCommit
+from gctd.readmodel import model as tracker
+from pantry.readmodel import model as pantry
+from projections.model import ReadModel
 from tests.support.log.samples import GOLDEN, registries, sample_path
 
 KNOWN = [
@@ -50,6 +53,12 @@ def test_there_is_no_sample_that_no_code_knows() -> None:
         for number in range(1, newest + 1)
     }
     assert stored == known
+
+
+@pytest.mark.parametrize("model", [tracker.MODEL, pantry.MODEL], ids=["gctd", "pantry"])
+def test_the_check_of_a_log_folds_the_events_of_every_aggregate(model: ReadModel) -> None:
+    states = {name for name, _, _ in model.registry.known() if "." in name}
+    assert states == set(model.folds)
 
 
 @attrs.frozen(kw_only=True)
