@@ -10,13 +10,14 @@ import msgspec
 from aiohttp import web
 
 from gctd.control.comparing.comments import comment_on
+from gctd.control.comparing.pairs import compared
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv
 from gctd.http import formats
-from gctd.http.projects.points import POINT, base_of, point, with_reports
+from gctd.http.projects.points import POINT, base_of, point
 from gctd.http.services import Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID
@@ -92,7 +93,7 @@ async def export_analysis(request: Export, call: Call[Services]) -> web.Response
 async def _body(analysis: AnalysisView, older: AnalysisView | None, form: Format, call: Call[Services]) -> bytes:
     if form is Format.MARKDOWN:
         links, dashboard = call.services.links, call.services.dashboard
-        return await with_reports(analysis, older, call, lambda pair: comment_on(pair, links, dashboard).encode())
+        return await compared(call.services.blobs, analysis, older, lambda pair: comment_on(pair, links, dashboard).encode())
     if form is Format.JSON:
         whole = await full_analysis(analysis, call)
         return await asyncio.to_thread(encode, whole)

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from gctd.control.comparing.comments import comment_on
 from gctd.control.comparing.judging import AnalysisJudgement
-from gctd.control.comparing.pairs import AnalysisPair
+from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.domain.errors import BadInput
 from gctd.domain.options import threshold_of
 from gctd.domain.verdict import Result, Rules
@@ -16,7 +16,7 @@ from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody
-from gctd.http.projects.points import BASE, POINT, one_moment, point, with_reports
+from gctd.http.projects.points import BASE, POINT, one_moment, point
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
@@ -178,7 +178,7 @@ async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Respo
     def use(pair: AnalysisPair) -> bytes:
         return comment_on(pair, call.services.links, call.services.dashboard, judged, request.base or "").encode()
 
-    body = await with_reports(judged.after, judged.baseline.analysis, call, use, threshold=judged.rules.threshold)
+    body = await compared(call.services.blobs, judged.after, judged.baseline.analysis, use, judged.rules.threshold)
     return file_answer(call.http, body, f"{MEDIA_TYPE}; charset=utf-8")
 
 

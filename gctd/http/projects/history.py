@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gctd.control.comparing.pairs import compared
 from gctd.domain.errors import BadInput, NotFound
 from gctd.http import formats
 from gctd.http.projects.comparisons import DiffBody, HistoryBody
-from gctd.http.projects.points import BASE, POINT, base_of, one_moment, point, with_reports
+from gctd.http.projects.points import BASE, POINT, base_of, one_moment, point
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
@@ -68,7 +69,7 @@ async def project_diff(request: Diff, call: Call[Services]) -> DiffBody:
             older = await point(request.id, "from", request.from_, call)
     if older is None:
         raise NotFound(f"there is no earlier analysis of another commit on {to.ref} than {to.task_id}")
-    return await with_reports(to, older, call, lambda pair: DiffBody.of(pair, limit=request.limit))
+    return await compared(call.services.blobs, to, older, lambda pair: DiffBody.of(pair, limit=request.limit))
 
 
 ROUTES = (

@@ -1,19 +1,14 @@
-"""Analyses of a project as requests name them, and two of them with their reports."""
+"""Analyses of a project as requests name them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TypeVar
 
-from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.domain.errors import BadInput, NotFound
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
 from httpkit.routes import Call
-
-T = TypeVar("T")
 
 BASE = "a branch (what `to` added since it left that), a tag or a commit to compare with"
 POINT = "a task, or a commit by at least 7 of its hex digits"
@@ -69,17 +64,3 @@ async def base_of(after: AnalysisView, base: str | None, call: Call[Services]) -
         if analyses := await queries.analyses_at(after.analysis_id, commit):
             return analyses[-1]
     return None
-
-
-async def with_reports(
-    after: AnalysisView,
-    older: AnalysisView | None,
-    call: Call[Services],
-    use: Callable[[AnalysisPair], T],
-    threshold: float | None = None,
-) -> T:
-    """Return the result of `use` for two analyses, or for one if `older` is None.
-
-    `threshold`: the project's threshold at `after`.
-    """
-    return await compared(call.services.blobs, after, older, use, threshold)
