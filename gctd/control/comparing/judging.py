@@ -19,8 +19,6 @@ from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import NotFound, Overtaken
 from gctd.domain.options import threshold_of
-from gctd.domain.repo import REPO
-from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task
 from gctd.domain.verdict import VERDICT, AskVerdict, Finding, GiveVerdict, Result, Rules, VerdictAsked, verdict_id
@@ -224,10 +222,7 @@ class Judging:
         after, baseline = found.after, found.baseline
         head = await self._state(after.task_id)
         for _ in range(_TRIES):
-            commit = await self._log.last(REPO.aggregate(after.repo_id), consistent=True)
-            if commit is None:
-                raise NotFound(f"{after.repo_url} is not registered: register it first")
-            known: Repo = commit.state
+            known = await self._tracker.registered_as(after.repo_id, after.repo_url)
             await self._caught_up()
             now = await self._baselines.again(after, baseline.kind.value, baseline.commit)
             if now.analysis is not None:  # analysed since the search

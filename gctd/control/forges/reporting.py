@@ -38,7 +38,7 @@ from gctd.domain.delivery.commands import (
 )
 from gctd.domain.delivery.events import DeliveryEvent, Part
 from gctd.domain.delivery.state import Delivery, DeliveryStatus
-from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
+from gctd.domain.errors import GctdError, Overtaken, Refused
 from gctd.domain.repo import REPO
 from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo, RepoStatus
@@ -156,10 +156,7 @@ class Reporting:
 
     async def _schedule(self, state: Delivery) -> None:
         """Queue the tasks, in one append with the event that names them. A task of the same commit is not queued again."""
-        commit = await self._log.last(REPO.aggregate(state.repo_id), consistent=True)
-        if commit is None:
-            raise NotFound(f"{state.repo_url} is not registered")
-        known: Repo = commit.state
+        known = await self._tracker.registered_as(state.repo_id, state.repo_url)
         if known.status is RepoStatus.REGISTERING:
             return
         if known.status is not RepoStatus.READY:

@@ -232,13 +232,16 @@ class Tracker:
 
     async def registered(self, repo_url: str) -> Repo:
         """Return the current state of a repository. Raises BadInput, NotFound."""
-        id_ = repo_id(self.parse_url(repo_url).canonical)
+        return await self.registered_as(repo_id(self.parse_url(repo_url).canonical), repo_url)
+
+    async def registered_as(self, id_: str, name: str = "the repository") -> Repo:
+        """Return the current state of the repository with that id. Raises NotFound with its name."""
         commit = await self._log.last(REPO.aggregate(id_), consistent=True)
         if commit is None:
-            raise NotFound(f"{repo_url} is not registered: register it first")
+            raise NotFound(f"{name} is not registered: register it first")
         known: Repo = commit.state
         if known.status is RepoStatus.REMOVED:
-            raise NotFound(f"{repo_url} was removed: register it first")
+            raise NotFound(f"{name} was removed: register it first")
         return known
 
     async def _ready(self, repo_url: str) -> Repo:

@@ -19,9 +19,8 @@ from gctd.control.requests.tracker import Tracker
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.errors import BadInput, NotFound, Overtaken, Refused
 from gctd.domain.remote.refs import is_commit_id, parse_ref
-from gctd.domain.repo import REPO
 from gctd.domain.repo.project import Project
-from gctd.domain.repo.state import Repo, RepoStatus
+from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.domain.upload import UploadedProfile, checked_upload, with_upload
@@ -83,7 +82,7 @@ class Uploads:
         upload = checked_upload(attrs.evolve(upload, profile=Blob(digest=stored.digest, size=stored.size)))
         ref = None if ref is None else parse_ref(ref)
         for _ in range(_TRIES):
-            known = await self._registered(known.id)
+            known = await self._tracker.registered_as(known.id)
             await self._caught_up()
             newest = await self._newest(known, project.name, commit_sha)
             before = newest.state.uploads if newest is not None else ()
@@ -111,16 +110,9 @@ class Uploads:
             for one in page:
                 found = next((project for project in one.projects if analysis_id(one.id, project.name) == id_), None)
                 if found is not None:
-                    return await self._registered(one.id), found
+                    return await self._tracker.registered_as(one.id), found
             after = (page[-1].url, page[-1].id)
         raise NotFound(f"no project of a registered repository has analyses with the id {id_}")
-
-    async def _registered(self, repo_id: str) -> Repo:
-        commit = await self._log.last(REPO.aggregate(repo_id), consistent=True)
-        if commit is None or commit.state.status is RepoStatus.REMOVED:
-            raise NotFound("the repository is not registered: register it first")
-        known: Repo = commit.state
-        return known
 
     async def _newest(self, known: Repo, project: str, commit_sha: str) -> Commit | None:
         """Return the last commit of the newest task with uploads that has not failed, for a commit of the repository."""

@@ -17,9 +17,8 @@ from gctd.control.bulkhead import OF_ONE
 from gctd.control.requests.new_tasks import ObservedRef, may_be_latest
 from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import Tracker
-from gctd.domain.errors import BadInput, NotFound, Overtaken
+from gctd.domain.errors import BadInput, Overtaken
 from gctd.domain.options import parse_duration
-from gctd.domain.repo import REPO
 from gctd.domain.repo.config import effective
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.readmodel.queries import TrackerQueries
@@ -108,7 +107,7 @@ class Updates:
             return Checked(updates=(RefUpdate(repo_url=repo.url, error=str(error)),))
 
     async def _check(self, id_: str, *, schedule: bool, context: Context | None) -> Checked:
-        known = await self._load(id_)
+        known = await self._tracker.registered_as(id_)
         if known.status is not RepoStatus.READY:
             reason = "it is still registering" if known.status is RepoStatus.REGISTERING else f"it is in error: {known.reason}"
             return Checked(updates=(RefUpdate(repo_url=known.url, note=f"skipped: {reason}"),))
@@ -122,15 +121,8 @@ class Updates:
             try:
                 return await self._scheduled(known, updates, due, context)
             except Overtaken:
-                known = await self._load(id_)
+                known = await self._tracker.registered_as(id_)
         raise Overtaken(f"analyses of {known.url} are asked for all the time")
-
-    async def _load(self, id_: str) -> Repo:
-        commit = await self._log.last(REPO.aggregate(id_), consistent=True)
-        if commit is None:
-            raise NotFound("the repository is not registered")
-        known: Repo = commit.state
-        return known
 
     async def _probe(self, known: Repo) -> Mapping[str, RemoteRef | str]:
         """Return the commit of each project's ref, or the reason why it is unknown."""
