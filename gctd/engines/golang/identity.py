@@ -15,8 +15,10 @@ from hashlib import blake2b
 import msgspec
 from tree_sitter import Node
 
+# A literal or comment without an end is one token up to where it could end: a search that fails there, at each of many quotes,
+# would take quadratic time.
 _TOKEN = re.compile(
-    rb"//[^\n]*|/\*.*?\*/|`[^`]*`|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[A-Za-z0-9_\x80-\xff]+"
+    rb"//[^\n]*|/\*.*?(?:\*/|\Z)|`[^`]*`?|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?|[A-Za-z0-9_\x80-\xff]+"
     rb"|<<=|>>=|&\^=|\.\.\.|&&|\|\||<-|\+\+|--|[-=!<>:+*/%&|^]=|<<|>>|&\^|\S",
     re.DOTALL,
 )

@@ -271,6 +271,7 @@ def test_the_limit_on_nesting_counts_each_level() -> None:
         b"//line x.go:1\n" * 100_000 + b"func F() {}",
         b"func F() {}\n" * 50_000,
         b"\nfunc (t T) F[" * 100_000,
+        b"func F() { f('\n', '\"'" + b", '\\\"'" * 33_000 + b") }",
     ],
     ids=[
         "open",
@@ -284,6 +285,7 @@ def test_the_limit_on_nesting_counts_each_level() -> None:
         "directives",
         "functions",
         "parameters",
+        "quotes",
     ],
 )
 def test_hostile_sources_end_soon(hostile: bytes) -> None:
