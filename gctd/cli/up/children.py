@@ -57,8 +57,8 @@ class StartFailed(Exception):
     """A service ended, was not ready in time, or cannot be seen, when it was started; the text has the reason."""
 
 
-class TokenWanted(Exception):
-    """Whether a service is ready is shown with a token only, and `gctd up` has none that is valid."""
+class Unseen(Exception):
+    """`gctd up` cannot see whether a service is ready; the text has the reason and the remedy."""
 
 
 class Supervised(Startable, Protocol):
@@ -122,10 +122,10 @@ class ChildProcess:
         try:
             async with asyncio.timeout(START_TIMEOUT) as bound:
                 await self._until_ready(self._process, self._ended, bound)
-        except (TimeoutError, TokenWanted) as error:
+        except (TimeoutError, Unseen) as error:
             self.kill()
             await self.wait()
-            if isinstance(error, TokenWanted):
+            if isinstance(error, Unseen):
                 raise StartFailed(f"{self.name} cannot be seen: {error}") from None
             raise self._failure(f"was not ready, and said nothing new of it for {START_TIMEOUT:g} s") from None
 
@@ -200,14 +200,28 @@ def _log(file: Path) -> logging.Handler:
 
 
 async def _why_not(session: aiohttp.ClientSession, ready: Ready, pid: int) -> bytes | None:
-    """None if the service is ready; else the reason, if it gives one. Raises TokenWanted."""
+    """None if the service is ready; else the reason, if it gives one. Raises Unseen."""
     try:
         async with session.get(ready.url, headers=ready.headers) as response:
             body = await response.read()
             if response.status in {401, 403}:
-                raise TokenWanted(f"{ready.url} is answered with {response.status}: set GCTD_AUTH_TOKEN to a valid token")
+                raise Unseen(f"{ready.url} is answered with {response.status}: set GCTD_AUTH_TOKEN to a valid token")
             if response.status == 200:
                 return None if ready.is_right(body, pid) else b""
             return body if response.status == 503 else b""
-    except (aiohttp.ClientError, TimeoutError):
+    except (aiohttp.ClientConnectorError, TimeoutError):
         return b""
+    except aiohttp.ClientError:
+        if await _answers_https(session, ready.url):
+            why = "it answers https only, and gctd up serves this machine by http: unset its tls_certificate and tls_key"
+            raise Unseen(f"{ready.url}: {why}") from None
+        return b""
+
+
+async def _answers_https(session: aiohttp.ClientSession, url: str) -> bool:
+    """Whether a server answers https at an http address, with any certificate."""
+    try:
+        async with session.get(url.replace("http:", "https:", 1), ssl=False):
+            return True
+    except (aiohttp.ClientError, TimeoutError):
+        return False

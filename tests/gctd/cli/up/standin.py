@@ -2,12 +2,13 @@
 
 Arguments: port, and a kind of behaviour: `fail` ends at once with status 3, `stubborn` ignores SIGTERM, `slow` takes 1 s to end,
 `busy` is ready after 10 s and reports its progress until then, `stuck` is never ready, and its report never changes. `guarded`
-asks for a token.
+asks for a token, `tls` answers https only.
 """
 
 from __future__ import annotations
 
 import signal
+import ssl
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -41,4 +42,11 @@ print("plain text, 100% as it is", flush=True)
 if behaviour == "fail":
     sys.exit("cannot start: no such thing")
 signal.signal(signal.SIGTERM, signal.SIG_IGN if behaviour == "stubborn" else _end)
-HTTPServer(("127.0.0.1", port), _Ready).serve_forever()
+server = HTTPServer(("127.0.0.1", port), _Ready)
+if behaviour == "tls":
+    import trustme
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("gctd.example.com").configure_cert(context)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()

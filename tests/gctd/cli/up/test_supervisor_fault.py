@@ -131,6 +131,14 @@ async def test_a_service_whose_readiness_needs_a_token_ends_all_with_advice_at_o
         assert "/readyz is answered with 401: set GCTD_AUTH_TOKEN to a valid token" in running.said
 
 
+async def test_a_service_that_answers_https_only_ends_all_with_advice_at_once(tmp_path: Path) -> None:
+    """`gctd up` gives every service an http address on this machine, which a certificate is seldom for."""
+    with _standins(tmp_path, ORDERLY, "tls") as running:
+        assert await running.end() == 1
+        assert "error: service-2 cannot be seen: http://127.0.0.1:" in running.said
+        assert "it answers https only, and gctd up serves this machine by http: unset its tls_certificate" in running.said
+
+
 async def test_a_service_that_says_how_far_it_is_is_given_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have tables to make first; one that says nothing new is given up."""
     monkeypatch.setattr("gctd.cli.up.children.START_TIMEOUT", 8.0)
