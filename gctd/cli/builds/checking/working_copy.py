@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 
@@ -101,14 +102,33 @@ class WorkingCopy:
         return commit
 
     def put(self, commit: str, directory: Path) -> None:
-        """Check a commit out in a new directory. This working copy does not change. Raises NotAWorkingCopy."""
-        for arguments in (
-            ("clone", "--quiet", "--shared", "--no-checkout", "--", str(self.root), str(directory)),
-            ("-C", str(directory), "checkout", "--quiet", "--detach", commit),
-        ):
-            done = _run(self.root, *arguments)
-            if done.returncode:
-                raise NotAWorkingCopy(f"{commit[:12]} cannot be checked out: {done.stderr.strip()[-300:]}")
+        """Check a commit out in a new directory, with the submodules whose commits this working copy has.
+
+        This working copy does not change. Raises NotAWorkingCopy.
+        """
+        _put(self.root, commit, directory)
+
+
+def _put(root: Path, commit: str, directory: Path) -> None:
+    for arguments in (
+        ("clone", "--quiet", "--shared", "--no-checkout", "--", str(root), str(directory)),
+        ("-C", str(directory), "checkout", "--quiet", "--detach", commit),
+    ):
+        done = _run(root, *arguments)
+        if done.returncode:
+            raise NotAWorkingCopy(f"{commit[:12]} cannot be checked out: {done.stderr.strip()[-300:]}")
+    for path, wanted in _submodules(root, commit):
+        there = root / path
+        if (there / ".git").exists() and _git(there, "rev-parse", "--verify", "--quiet", f"{wanted}^{{commit}}"):
+            _put(there, wanted, directory / path)
+
+
+def _submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
+    """Return the path and the commit of each submodule of a commit."""
+    for entry in (_git(root, "ls-tree", "-r", "-z", commit) or "").split("\0"):
+        kind, _, path = entry.partition("\t")
+        if kind.startswith("160000 "):
+            yield path, kind.split()[2]
 
 
 def _top(directory: Path) -> str | None:

@@ -216,6 +216,26 @@ def test_a_module_without_packages_is_not_judged_unless_it_is_named(shop: Shop) 
 
 
 @pytest.mark.timeout(400)
+def test_the_module_of_a_submodule_is_compared_with_its_commit_at_the_base(shop: Shop, tmp_path: Path) -> None:
+    """A submodule that is not checked out has no module, neither in the tree nor at the base."""
+    other = tmp_path / "other"
+    other.mkdir()
+    for name, text in SOURCES.items():
+        (other / name).write_text(text.replace("example.com/shop", "example.com/other"))
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=other, check=True)
+    attrs.evolve(shop, root=other).commit()
+    adding = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "third party/other")
+    subprocess.run(["git", *adding], cwd=shop.root, check=True)
+    shop.commit()
+    module = shop.root / "third party" / "other"
+    (module / "shop.go").write_text(SOURCES["shop.go"] + RISKY)
+    found = json.loads(shop.check("--json", "--base", "main", code=1).stdout)["projects"]
+    assert [(one["project"], one["result"]) for one in found] == [(".", "passed"), ("third party/other", "failed")]
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=module, capture_output=True, text=True, check=True)
+    assert status.stdout == " M shop.go\n"
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
