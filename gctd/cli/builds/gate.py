@@ -106,12 +106,12 @@ async def _judged(session: Session, id_: str, query: dict[str, Any], from_: str 
     until = time.monotonic() + (wait or 0.0)
     while found.result == "unknown" and found.base.task_id is not None and time.monotonic() < until:
         task = await session.client.task(found.base.task_id)
-        if task.ended and not task.completed:
-            break
         await asyncio.sleep(POLL)
         # Another analysis, with another threshold, may be the latest one by now.
         same = {"to": found.after.task_id, "threshold": found.threshold}
         found = await session.client.ask_for_verdict(id_, query | same, limit=limit)
+        if task.ended and not task.completed:
+            break
     return found
 
 

@@ -51,6 +51,19 @@ async def test_a_wait_for_the_base_asks_about_the_same_analysis(api: FakeApi, tm
     assert then == first | {"to": given["to"]["task_id"], "threshold": 20.0}
 
 
+async def test_a_wait_ends_with_the_reason_for_which_the_base_was_not_analysed(api: FakeApi, tmp_path: Path) -> None:
+    """By the first answer, a task analyses the base."""
+    api.repos[REPO_URL] = repo = repo_document()
+    api.tasks["task-8"] = task_document(8, "failed")
+    path = f"/api/repos/{analysis_id(repo['ID'], '.')}/gate"
+    given: dict[str, Any] = EXAMPLES["ask_for_verdict"]
+    waits = given | {"result": "unknown", "base": given["base"] | {"task_id": "task-8"}}
+    reasons = ["task-8 analyses it", "task-8 has failed: no go.mod found"]
+    api.replies["POST", path] = [Reply(200, waits | {"reason": reason}) for reason in reasons]
+    done = await gctd("gate", REPO_URL, "--wait", "1m", url=api.url, home=tmp_path)
+    assert (done.code, reasons[1] in done.out, reasons[1] in done.err) == (8, True, True), done
+
+
 async def test_functions_that_are_not_measured_any_more_are_counted_beyond_the_limit(api: FakeApi, tmp_path: Path) -> None:
     api.repos[REPO_URL] = repo = repo_document()
     path = f"/api/repos/{analysis_id(repo['ID'], '.')}/gate"
