@@ -73,7 +73,8 @@ async def _capabilities(settings: Settings) -> DoctorFinding | None:
         return unknown("the server did not list its tasks", "see the check of the server")
     reasons = Counter(task.reason for task in waiting if task.reason)
     if not reasons:
-        return ok("no task waits for a capability that no worker has")
+        seen = "no task waits" if len(waiting) < _LOOKED_AT else f"the {_LOOKED_AT} newest tasks in the queue do not wait"
+        return ok(f"{seen} for a capability that no worker has")
     said = "; ".join(f"{count} tasks wait: {reason}" for reason, count in reasons.most_common(_SHOWN))
     return warn(said, "start a worker that has it (gctd worker list shows the capabilities), or cancel the tasks")
 
