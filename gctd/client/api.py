@@ -11,7 +11,7 @@ from typing import Any
 from gctd.client.projects import Diff, Gate, Point, RepoConfig
 from gctd.client.resources import Analysis, Attempt, Repo, Task, Update, Worker
 from terminalkit.client.feed import Signal
-from terminalkit.client.resources import parse, parse_list
+from terminalkit.client.resources import R, parse, parse_list
 from terminalkit.client.service import ServiceClient, only
 from terminalkit.client.transport import segment
 
@@ -40,8 +40,7 @@ class Client(ServiceClient):
 
     async def repo(self, repo_url: str) -> Repo:
         """Return the record of a repository. Raises NotFound if it was never registered."""
-        answer = await self._transport.request("GET", "/api/repos/status", query={"url": repo_url})
-        return parse(Repo, answer.document)
+        return await self._get(Repo, "/api/repos/status", {"url": repo_url})
 
     async def analyze(
         self,
@@ -102,8 +101,7 @@ class Client(ServiceClient):
 
     async def analysis(self, id_: str, *, entries: int | None = None) -> Analysis:
         """Return the latest analysis of a project by its id, with at most `entries` functions, worst first."""
-        answer = await self._transport.request("GET", f"/api/repos/{segment(id_)}", query=only(entries=entries))
-        return parse(Analysis, answer.document)
+        return await self._get(Analysis, f"/api/repos/{segment(id_)}", only(entries=entries))
 
     # Projects
 
@@ -117,12 +115,11 @@ class Client(ServiceClient):
         """The difference of two analyses of a project, of `limit` functions at most (0: of all that changed)."""
         most = min(limit or LARGEST_DIFF, LARGEST_DIFF)
         query = only(base=base, to=to, limit=most) | ({} if from_ is None else {"from": from_})
-        return parse(Diff, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/diff", query=query)).document)
+        return await self._get(Diff, f"/api/repos/{segment(id_)}/diff", query)
 
     async def gate(self, id_: str, query: Mapping[str, Any], *, limit: int = 0) -> Gate:
         """Return the gate's judgement of a project by the limits in `query`, with at most `limit` functions (0: all)."""
-        given = only(**query, limit=limit or LARGEST_DIFF)
-        return parse(Gate, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/gate", query=given)).document)
+        return await self._get(Gate, f"/api/repos/{segment(id_)}/gate", only(**query, limit=limit or LARGEST_DIFF))
 
     async def ask_for_verdict(self, id_: str, body: Mapping[str, Any], *, limit: int = 0) -> Gate:
         """Return the judgement as `gate` does, and store it. A missing analysis of the base is queued."""
@@ -137,8 +134,7 @@ class Client(ServiceClient):
 
     async def config(self, repo_url: str, subdir: str | None = None) -> RepoConfig:
         """The settings of a project of a repository, or of its root."""
-        answer = await self._transport.request("GET", "/api/repo-config", query=only(url=repo_url, subdir=subdir))
-        return parse(RepoConfig, answer.document)
+        return await self._get(RepoConfig, "/api/repo-config", only(url=repo_url, subdir=subdir))
 
     async def set_config(self, repo_url: str, subdir: str | None, changes: Mapping[str, Any]) -> RepoConfig:
         """Change settings; None removes one."""
@@ -164,17 +160,14 @@ class Client(ServiceClient):
 
     async def task(self, id_: str) -> Task:
         """A task by its id."""
-        answer = await self._transport.request("GET", f"/api/tasks/{segment(id_)}")
-        return parse(Task, answer.document, known_at=answer.sequence)
+        return await self._get(Task, f"/api/tasks/{segment(id_)}")
 
     async def result(self, task_id: str, *, entries: int | None = None) -> Analysis:
         """Return the analysis of a task, with at most `entries` functions, worst first.
 
         Raises NotFound if it has none, Conflicting if the task has not completed.
         """
-        path = f"/api/tasks/{segment(task_id)}/result"
-        answer = await self._transport.request("GET", path, query=only(entries=entries))
-        return parse(Analysis, answer.document)
+        return await self._get(Analysis, f"/api/tasks/{segment(task_id)}/result", only(entries=entries))
 
     async def export(self, task_id: str, form: str, *, from_: str | None = None) -> bytes:
         """Return the analysis of a task as a file. Raises NotFound if the analysis is missing.
@@ -201,8 +194,7 @@ class Client(ServiceClient):
 
         Close it (`contextlib.aclosing`) before the client.
         """
-        path = f"/api/tasks/{segment(task_id)}/attempts/{attempt}/log/sse"
-        return self._feed(path, None)
+        return self._feed(f"/api/tasks/{segment(task_id)}/attempts/{attempt}/log/sse", None)
 
     async def cancel_task(self, id_: str) -> None:
         """End a task. It stays in the lists. Raises Conflicting if it has ended."""
@@ -252,3 +244,7 @@ class Client(ServiceClient):
         Close it (`contextlib.aclosing`) before the client.
         """
         return self._feed("/api/sse", after)
+
+    async def _get(self, type_: type[R], path: str, query: Mapping[str, str] | None = None) -> R:
+        answer = await self._transport.request("GET", path, query=query)
+        return parse(type_, answer.document, known_at=answer.sequence)
