@@ -6,13 +6,12 @@ import time
 from contextlib import aclosing
 
 import click
-import msgspec
 
 from gctd.cli.completion import task_ids
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.tasks import show_attempts
-from gctd.cli.tasks.follow import PATIENCE, follow_tasks
-from terminalkit.client.errors import ClientError, NotFound
+from gctd.cli.tasks.follow import PATIENCE, decoded, follow_tasks
+from terminalkit.client.errors import NotFound
 from terminalkit.client.feed import ReceivedFrame, StreamLost
 from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
@@ -96,7 +95,7 @@ async def _follow(session: Session, task_id: str, number: int) -> None:
             heard = time.monotonic()
             if not isinstance(signal, ReceivedFrame):
                 continue
-            document = _decoded(signal)
+            document = decoded(signal, dict[str, object])
             if session.output.json:
                 session.output.record(document)
             elif signal.event == "log":
@@ -107,10 +106,3 @@ async def _follow(session: Session, task_id: str, number: int) -> None:
                     f"attempt {number} of {task_id}: {outcome}{f' ({reason})' if reason not in {'', outcome} else ''}"
                 )
                 return
-
-
-def _decoded(frame: ReceivedFrame) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(frame.data, type=dict[str, object])
-    except msgspec.DecodeError as error:
-        raise ClientError(f"event {frame.id} of the log cannot be read: {error}") from error

@@ -100,9 +100,9 @@ async def _follow(
             states: Sequence[_TaskState] = ()
             match signal:
                 case ReceivedFrame(event="task"):
-                    states = [_TaskState(parse(Task, _decoded(signal)), signal.position)]
+                    states = [_TaskState(parse(Task, decoded(signal, object)), signal.position)]
                 case ReceivedFrame(event="stage"):
-                    states = known.at_stage(_parsed_stage(signal), signal.position)
+                    states = known.at_stage(decoded(signal, _Stage), signal.position)
                 case Opened(resumed=False) | ReceivedFrame(event="reset"):
                     if isinstance(signal, ReceivedFrame):
                         known.forget_positions()  # it may be another log
@@ -141,25 +141,19 @@ class _Stage:
     progress: Progress | None = None
 
 
-def _parsed_stage(frame: ReceivedFrame) -> _Stage:
+def decoded(frame: ReceivedFrame, type_: type[T]) -> T:
+    """Return the data of an event. Raises ClientError if it is not JSON of this type."""
     try:
-        return msgspec.json.decode(frame.data, type=_Stage)
+        return msgspec.json.decode(frame.data, type=type_)
     except msgspec.DecodeError as error:
         raise ClientError(f"event {frame.id} cannot be read: {error}") from error
-
-
-def _decoded(frame: ReceivedFrame) -> object:
-    try:
-        return msgspec.json.decode(frame.data)
-    except msgspec.DecodeError as error:
-        raise ClientError(f"event {frame.id} is not JSON: {error}") from error
 
 
 def _about(signal: Signal, repo: Repo) -> bool:
     """Whether a frame is about this repository, or may be."""
     match signal:
         case ReceivedFrame(event="repo"):
-            document = _decoded(signal)
+            document = decoded(signal, object)
             return not isinstance(document, dict) or document.get("ID", repo.id) == repo.id
         case ReceivedFrame(event=event):
             return event == RESET
