@@ -9,12 +9,12 @@ from datetime import datetime
 import attrs
 import msgspec
 
-from eventlog import Context
+from eventlog import Context, Unavailable
 from eventlog.commands import Outcome
 from pantry.commands.execution import IMPORT_PATIENCE, Execution, NewMovement, ProductOutcome
 from pantry.commands.pantry import Pantry
 from pantry.domain.barcode import BARCODE, AssignBarcode
-from pantry.domain.errors import BadInput, PantryError
+from pantry.domain.errors import BadInput, InsufficientStock, PantryError
 from pantry.domain.ledger import PRODUCT, CreateProduct
 from pantry.domain.product import Details, Product
 
@@ -22,6 +22,11 @@ AT_A_TIME = 5000
 """Movements of an import that wait for the log together."""
 CREATED_AT_A_TIME = 500
 """The same of new products, each of which is an atomic batch."""
+
+_JUDGED_WITHOUT = (
+    "an earlier row of the product has no answer, and the stock without it does not allow this one: a repetition with the same "
+    "key tells the result"
+)
 
 Ordered = Sequence[tuple[int, NewMovement, datetime]]
 """Movements of one product in their order: the number of each, and when it came."""
@@ -68,9 +73,10 @@ class Imports:
             yield await self._judge_movements(movements)
             return
         by_product = self._by_product(movements)
+        unknown: set[str] = set()
         del movements  # what is booked is kept no longer than that takes
         for some in _waves(by_product, AT_A_TIME):
-            for found in await asyncio.gather(*(self._book_in_order(code, ordered, context) for code, ordered in some)):
+            for found in await asyncio.gather(*(self._book_in_order(code, ordered, context, unknown) for code, ordered in some)):
                 yield found
 
     async def create(
@@ -107,17 +113,25 @@ class Imports:
             found.setdefault(movement.ean13, []).append((number, movement, self._execution.now()))
         return {**found}
 
-    async def _book_in_order(self, ean13: str, ordered: Ordered, context: Context) -> Results:
-        """Return the results of movements of one product, under their numbers."""
+    async def _book_in_order(self, ean13: str, ordered: Ordered, context: Context, unknown: set[str]) -> Results:
+        """Return the results of movements of one product, under their numbers.
+
+        `unknown` are the products of which a row has no answer: the stock that refuses a later row may lack the earlier one.
+        """
         execution = self._execution
         each = ((execution.record(movement, at), _of_row(context, number)) for number, movement, at in ordered)
-        numbers = [number for number, _, _ in ordered]
         try:
             booking = execution.commands.execute_in_order(PRODUCT, ean13, each)
             outcomes = await execution.within(IMPORT_PATIENCE, booking)
         except Exception as error:  # noqa: BLE001 - the answer names it, and the others are not affected
-            return dict.fromkeys(numbers, error)
-        return {number: _answered(outcome) for number, outcome in zip(numbers, outcomes, strict=True)}
+            outcomes = [error] * len(ordered)
+        results: dict[int, ProductOutcome | Exception] = {}
+        for (number, _, _), outcome in zip(ordered, map(_answered, outcomes), strict=True):
+            is_doubtful = ean13 in unknown and isinstance(outcome, InsufficientStock | BadInput)
+            results[number] = Unavailable(_JUDGED_WITHOUT) if is_doubtful else outcome
+            if isinstance(outcome, Unavailable):
+                unknown.add(ean13)
+        return results
 
     async def _judge_movements(self, movements: Mapping[int, NewMovement]) -> Results:
         codes = dict.fromkeys(movement.ean13 for movement in movements.values())

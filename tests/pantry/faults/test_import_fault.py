@@ -6,11 +6,22 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import ClientTimeout, web
 
+from eventlog import Context, Unavailable
+from eventlog.commands import MOST_IN_ONE_COMMIT, Commands
+from eventlog.testing.memory import MemoryLog
+from pantry.commands import imports
+from pantry.commands.execution import Execution, NewMovement
+from pantry.commands.imports import Imports
+from pantry.commands.pantry import Pantry
+from pantry.domain.errors import InsufficientStock
+from pantry.domain.ledger import PRODUCT, CreateProduct
+from pantry.domain.product import Details, MovementType
+from pantry.domain.registry import REGISTRY
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
 from tests.support.programs.cli import Result, pantry
 
@@ -122,3 +133,31 @@ async def test_an_import_without_an_answer_names_the_key_to_repeat_it_with(tmp_p
         assert cut.error["hint"] == f"repeat the command with --key {keys[0]}"
         assert (await imported(system, tmp_path, "--key", keys[0])).err == "1 row booked, 2 refused\n"
         assert await system.one.stock(FLOUR) == 2
+
+
+@pytest.mark.parametrize("at_a_time", [imports.AT_A_TIME, MOST_IN_ONE_COMMIT])
+async def test_a_row_behind_rows_that_are_not_known_is_not_refused_for_the_stock_without_them(
+    monkeypatch: pytest.MonkeyPatch, at_a_time: int
+) -> None:
+    """Also if the rows of a product come in several parts. The rows of other products are judged as ever."""
+    monkeypatch.setattr(imports, "AT_A_TIME", at_a_time)
+    log = MemoryLog(REGISTRY)
+    execution = Execution(log, Commands(log))
+    details = Details(name="Flour", description="", unit="kg", min_stock=0, category_id=None)
+    for code in (FLOUR, MILK):
+        created = CreateProduct(ean13=code, details=details, at=execution.now())
+        await execution.commands.execute(PRODUCT, code, created)
+    comes = [NewMovement(ean13=FLOUR, type=MovementType.IN, quantity=1)] * MOST_IN_ONE_COMMIT
+    goes = [NewMovement(ean13=code, type=MovementType.OUT, quantity=2) for code in (FLOUR, MILK)]
+    late = NewMovement(ean13=FLOUR, type=MovementType.IN, quantity=1)
+    rows = dict(enumerate([*comes, *goes, late], 1))
+    log.refuse_next(Unavailable("the log does not answer"))
+    found: dict[int, object] = {}
+    async for some in Imports(execution, cast("Pantry", None)).book(rows, Context()):
+        found |= some
+    unknown, milk, booked = found[len(comes) + 1], found[len(comes) + 2], found[len(comes) + 3]
+    assert all(isinstance(found[number], Unavailable) for number in range(1, len(comes) + 1))
+    assert isinstance(unknown, Unavailable), unknown
+    assert "an earlier row of the product" in str(unknown)
+    assert isinstance(milk, InsufficientStock)
+    assert not isinstance(booked, Exception), "it took effect"
