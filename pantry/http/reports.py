@@ -77,7 +77,7 @@ class ConsumptionItem:
     total_in: float = member(name="in")
     total_out: float = member(name="out")
     net: float = member()
-    per_day: float = member(description="out, per day of the period, to three decimal places")
+    per_day: float = member(description="out, per day of the period up to now, to three decimal places")
     current_stock: float = member()
     days_left: float | None = member(description="how long the stock lasts at that rate; null if nothing went out")
 

@@ -245,8 +245,8 @@ def period_of(since: datetime | None, until: datetime | None) -> tuple[datetime,
 
 
 def days_of(since: datetime, until: datetime) -> float:
-    """The length of a period in days, a second at least."""
-    return max((until - since).total_seconds(), 1) / _DAY
+    """The length of a period up to now in days, a second at least: days to come have no consumption yet."""
+    return max((min(until, datetime.now(UTC)) - since).total_seconds(), 1) / _DAY
 
 
 def readable(personal: str) -> str | None:

@@ -8,7 +8,9 @@ import io
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -51,6 +53,21 @@ async def test_what_was_used_and_what_to_buy(server: Server, code: str) -> None:
     report = await server.get("/reports/stock")
     assert report["low_stock_products"] == sum(item["is_low_stock"] for item in report["items"])
     assert report["total_products"] == len(report["items"])
+
+
+async def test_days_to_come_are_no_days_of_consumption(server: Server, code: str) -> None:
+    await server.create(code)
+    await server.moved("in", 10, code)
+    await server.moved("out", 4, code)
+    now = datetime.now(UTC)
+    begin, coming, later = (quote((now + timedelta(days=days)).isoformat()) for days in (-2, 100, 200))
+    path = f"/reports/consumption?ean13={code}"
+    for end in ("", f"&to={coming}"):
+        [item] = await server.get(f"{path}&from={begin}{end}")
+        assert item["per_day"] == pytest.approx(2, abs=0.01)
+        assert item["days_left"] == pytest.approx(3, abs=0.1)
+    [item] = await server.get(f"{path}&from={coming}&to={later}")
+    assert (item["out"], item["per_day"], item["days_left"]) == (0, 0, None)
 
 
 OTHERS = "name, description, unit, min_stock, current_stock, category_id, active, created_at, updated_at, counted_at, name_key"
