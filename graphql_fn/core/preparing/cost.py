@@ -1,9 +1,9 @@
 """The cost of a query: a bound on the number of objects in its result, known before it is run.
 
-A field with `first` or `last` counts for the number of objects that it asks for, each with the cost of its selection. Any other
-object, and a short list without a size, counts once for each parent. Values count nothing, nor do the parts that a page is
-wrapped in. A field that reads more rows than its result has counts once more for every `ROWS` of them. Objects of the schema are
-counted one by one, and cost more.
+A field with `first` or `last` counts for the number of objects that it asks for, each with the cost of its selection, as often as
+the selection has them. Any other object, and a short list without a size, counts once for each parent. Values count nothing, nor
+do the parts that a page is wrapped in. A field that reads more rows than its result has counts once more for every `ROWS` of
+them. Objects of the schema are counted one by one, and cost more.
 
 Sizes are the coerced values of arguments, as resolvers get them: a size may come as 5, as 5e0, or by a variable with a default.
 """
@@ -37,7 +37,7 @@ ROWS = 250
 SCHEMA_OBJECT = 5
 """The cost of an object of the schema: it has many values, and the engine works on all of them without a pause."""
 _SIZES = ("first", "last")
-_WRAPPERS = ("Connection", "Edge")
+_WRAPPERS = ("Connection", "Edge", "PageInfo")
 
 Scans = Mapping[str, Sequence[str]]
 """The tables of which a field reads more rows than its result has, by `Type.field`."""
@@ -105,10 +105,11 @@ class CostWalk:
         rows = -(-sum(self._rows.get(table, 0) for table in self._scans.get(path, ())) // ROWS)
         if node.selection_set is None:
             return rows
-        below = self._inside(get_named_type(field.type), node.selection_set)
+        type_ = get_named_type(field.type)
+        objects = self._inside(type_, node.selection_set) + (not type_.name.endswith(_WRAPPERS))
         if parent.name.endswith(_WRAPPERS):
-            return below + rows
-        return self._size(field, node) * (below + 1) + rows
+            return objects + rows
+        return self._size(field, node) * max(1, objects) + rows
 
     def _size(self, field: GraphQLField, node: FieldNode) -> int:
         if not any(name in field.args for name in _SIZES):

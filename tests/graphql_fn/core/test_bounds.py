@@ -201,6 +201,26 @@ async def test_a_size_that_is_null_costs_as_much_as_the_default(size: str) -> No
     assert message.startswith("the query may come to 200 objects")
 
 
+ITEMS = "category { id } ean13"
+
+
+@pytest.mark.parametrize(
+    ("page", "objects"),
+    [
+        ("totalCount pageInfo { hasNextPage }", 100),
+        (f"totalCount pageInfo {{ hasNextPage }} nodes {{ {ITEMS} }}", 200),
+        (f"edges {{ cursor node {{ {ITEMS} }} }}", 200),
+        (f"nodes {{ {ITEMS} }} edges {{ node {{ ean13 }} }}", 300),
+        (" ".join(f"a{number}: nodes {{ ean13 }}" for number in range(15)), 1500),
+        ("edges { node { ean13 } again: node { ean13 } } more: edges { node { ean13 } }", 300),
+    ],
+)
+async def test_items_of_a_page_cost_as_often_as_the_result_has_them(page: str, objects: int) -> None:
+    evaluator = Evaluator(pantry_function(), QueryLimits(cost=99))
+    [message] = messages(await ask(f"{{ products(first: 100) {{ {page} }} }}", evaluator=evaluator))
+    assert message.startswith(f"the query may come to {objects} objects")
+
+
 def pantry_function() -> Function:
     """A function with a large schema, which reads no table."""
     return Function(name="pantry", schema=PANTRY)
