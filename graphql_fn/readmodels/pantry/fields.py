@@ -18,6 +18,7 @@ from graphql_fn.readmodels.connections import PageConnection, connection, of_sor
 from graphql_fn.readmodels.nodes import node_id, projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
 from graphql_fn.readmodels.pantry.quantities import converted_by, exact, exact_of, number_of
+from httpkit.messages.primitives import parse_time
 from pantry.domain.errors import BadInput
 from pantry.domain.quantity import number
 from pantry.readmodel import graph
@@ -62,12 +63,9 @@ async def _node(_: Any, info: Info, id: str) -> Any:  # noqa: A002 - the argumen
 
 def _moment(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        return parse_time(text)
     except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise PublicError("the time in id is wrong")
-    return found
+        raise PublicError("the time in id is wrong") from None
 
 
 def _product_id(product: ProductView, _: Info) -> str:
