@@ -43,6 +43,11 @@ class Code:
     INTERNAL = "INTERNAL_SERVER_ERROR"
 
 
+def masked(**more: Any) -> dict[str, Any]:
+    """An error as a result has it, in the place of an exception whose text is not for clients; `more` are extensions."""
+    return {"message": "internal server error", "extensions": {"code": Code.INTERNAL, **more}}
+
+
 class PublicError(GraphQLError):
     """An error of a resolver whose text is meant for the client. Any other is masked. `code` is for programs."""
 

@@ -20,7 +20,7 @@ from graphql import (
 )
 
 from graphql_fn.core.context import NotAnswered, RequestContext
-from graphql_fn.core.errors import Code, PublicError, coded
+from graphql_fn.core.errors import Code, PublicError, coded, masked
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.preparing.documents import Documents, ParsedOperation
@@ -36,8 +36,6 @@ log = structlog.get_logger(__name__)
 
 _CODES = {QueryOutcome.REFUSED: Code.VALIDATION, QueryOutcome.EXECUTED: Code.INPUT}
 """Codes of errors of requests that were not run; others have the name of the outcome."""
-MASKED = "internal server error"
-"""The text of an exception in a resolver for clients."""
 
 
 class Evaluator:
@@ -209,4 +207,4 @@ class Evaluator:
         if cause is None or isinstance(cause, PublicError) or (isinstance(cause, GraphQLError) and cause.nodes):
             return coded(error, Code.INPUT)
         log.error("resolver failed", function=self.function.name, path=error.path, request_id=request_id, exc_info=cause)
-        return {**error.formatted, "message": MASKED, "extensions": {"code": Code.INTERNAL, "requestId": request_id}}
+        return {**error.formatted, **masked(requestId=request_id)}

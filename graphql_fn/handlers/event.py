@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from graphql_fn.core.errors import BadRequest, Code
-from graphql_fn.core.evaluator import MASKED, Evaluator
+from graphql_fn.core.errors import BadRequest, Code, masked
+from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.hello import HELLO
 from graphql_fn.core.request import GraphQLRequest, from_members, from_text, text_of
 from graphql_fn.handlers.background import BACKGROUND
@@ -43,17 +43,17 @@ def handler(evaluator: Evaluator) -> Callable[[Event, EventContext], object]:
         try:
             result = BACKGROUND.run(evaluator.evaluate(_request(event.body)))
         except BadRequest as error:
-            return context.status(error.status).fail(_errors(str(error), Code.REQUEST))
+            return context.status(error.status).fail(_errors({"message": str(error), "extensions": {"code": Code.REQUEST}}))
         except Exception:
             log.exception("function failed", function=evaluator.function.name)
-            return context.status(HTTPStatus.INTERNAL_SERVER_ERROR).fail(_errors(MASKED, Code.INTERNAL))
+            return context.status(HTTPStatus.INTERNAL_SERVER_ERROR).fail(_errors(masked()))
         return context.status(HTTPStatus.OK).succeed(result.document)
 
     return handle
 
 
-def _errors(message: str, code: str) -> dict[str, Any]:
-    return {"errors": [{"message": message, "extensions": {"code": code}}]}
+def _errors(error: dict[str, Any]) -> dict[str, Any]:
+    return {"errors": [error]}
 
 
 def _request(body: Any) -> GraphQLRequest:

@@ -13,8 +13,8 @@ from typing import Protocol, TypedDict
 import msgspec
 import structlog
 
-from graphql_fn.core.errors import Code
-from graphql_fn.core.evaluator import MASKED, Evaluator
+from graphql_fn.core.errors import masked
+from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.hello import HELLO
 from graphql_fn.core.over_http import JSON, HttpRequest, answer
 from graphql_fn.handlers.background import BACKGROUND
@@ -52,7 +52,7 @@ def handler(evaluator: Evaluator) -> Callable[[PlatformRequest, object], Respons
             found = BACKGROUND.run(answer(evaluator, _request(event)))
         except Exception:
             log.exception("function failed", function=evaluator.function.name)
-            body = msgspec.json.encode({"errors": [{"message": MASKED, "extensions": {"code": Code.INTERNAL}}]}).decode()
+            body = msgspec.json.encode({"errors": [masked()]}).decode()
             return {"statusCode": HTTPStatus.INTERNAL_SERVER_ERROR, "headers": {"Content-Type": JSON}, "body": body}
         return {"statusCode": found.status, "headers": dict(found.headers), "body": found.body.decode()}
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from graphql_fn.core.errors import BadRequest, GraphqlFnError
+from graphql_fn.core.errors import BadRequest, GraphqlFnError, masked
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import OperationResult
@@ -112,20 +112,21 @@ class ReservedStream:
             await self._results(id_, evaluator, request)
         except Exception:  # noqa: BLE001 - the stream has other operations
             _log.exception("an operation ended early", function=evaluator.function.name, operation=id_)
+            await self._send(id_, {"errors": [masked()]})
         await self._frames.put(_frame("complete", {"id": id_}))
 
     async def _results(self, id_: str, evaluator: Evaluator, request: GraphQLRequest) -> None:
         found = await evaluator.subscribe(request)
         if isinstance(found, OperationResult):
-            await self._send(id_, found)
+            await self._send(id_, found.document)
         else:
             async with aclosing(found):
                 async for update in found:
                     if update.result is not None:
-                        await self._send(id_, update.result)
+                        await self._send(id_, update.result.document)
 
-    async def _send(self, id_: str, result: OperationResult) -> None:
-        await self._frames.put(_frame("next", {"id": id_, "payload": result.document}))
+    async def _send(self, id_: str, document: dict[str, Any]) -> None:
+        await self._frames.put(_frame("next", {"id": id_, "payload": document}))
 
     def stop(self, id_: str) -> None:
         """End an operation; one that has ended already is left alone."""
