@@ -118,6 +118,27 @@ def attribute(name: str) -> Resolver:
     return SourceResolver(attrgetter(name))
 
 
+def found_by(query: Callable[..., Any]) -> Resolver:
+    """Resolves to the object that a query of many keys finds for the one argument of the field."""
+
+    def resolve(_: Any, info: Any, **given: Any) -> Any:
+        [key] = given.values()
+        return info.context.load(query, key)
+
+    return resolve
+
+
+def loaded(query: Callable[..., Any], name: str, *arguments: Any) -> Resolver:
+    """Resolves to the object that a query of many keys finds for an attribute; None if the attribute is None."""
+    key_of = attrgetter(name)
+
+    def resolve(source: Any, info: Any) -> Any:
+        key = key_of(source)
+        return None if key is None else info.context.load(query, key, *arguments)
+
+    return resolve
+
+
 def _itself(source: Any, _info: Any, **_arguments: Any) -> Any:
     return source
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from graphql import GraphQLResolveInfo
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import Asking
-from graphql_fn.readmodels.binding import Resolver, attribute
+from graphql_fn.readmodels.binding import Resolver, attribute, found_by, loaded
 from graphql_fn.readmodels.connections import PageConnection, connection, of_sorted
 from graphql_fn.readmodels.nodes import node_id, projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
@@ -37,7 +37,6 @@ PRODUCT_ORDERS = {
 }
 CATEGORY_ORDER = ListOrder(graph.CATEGORIES, ("name_key", "id"), (str, str))
 MOVEMENT_ORDER = ListOrder(graph.MOVEMENTS_OF_ALL, ("created_at", "sequence", "position"), (Time, int, int))
-SHOPPING_ORDER = ListOrder(graph.PRODUCTS, ("name_key", "ean13"), (str, str))
 CONSUMPTION_ORDER = ListOrder(graph.PRODUCTS, ("of.name_key", "of.ean13"), (str, str))
 
 
@@ -104,19 +103,9 @@ def _given(arguments: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: arguments.pop(name) for name in names if name in arguments}
 
 
-async def _category(_: Any, info: Info, id: str) -> CategoryView | None:  # noqa: A002 - the argument's name in the schema
-    found: CategoryView | None = await info.context.load(PantryGraph.categories_by_id, id)
-    return found
-
-
 async def _categories(_: Any, info: Info, **page: Any) -> PageConnection[CategoryView]:
     part, queries = CATEGORY_ORDER.part(**page), await info.context.queries()
     return connection(await queries.categories(part), part, CATEGORY_ORDER, queries.count_categories)
-
-
-async def _movement(_: Any, info: Info, id: str) -> MovementView | None:  # noqa: A002 - the argument's name in the schema
-    found: MovementView | None = await info.context.load(PantryGraph.movements_by_id, id)
-    return found
 
 
 async def _movements(
@@ -155,11 +144,7 @@ async def _shopping_list(_: Any, info: Info, category: str | None = None, **page
     since, until = period_of(None, None)
     queries = PantryQueries(await info.context.database())
     found = await queries.consumption(since=since, until=until, category=category)
-    return of_sorted([item for item in found if item.is_to_buy], SHOPPING_ORDER, **page)
-
-
-async def _category_of(product: ProductView, info: Info) -> CategoryView | None:
-    return None if product.category_id is None else await info.context.load(PantryGraph.categories_by_id, product.category_id)
+    return of_sorted([item for item in found if item.is_to_buy], PRODUCT_ORDERS["NAME"], **page)
 
 
 async def _movements_of(product: ProductView, info: Info, **page: Any) -> PageConnection[MovementView]:
@@ -187,34 +172,13 @@ async def _stock_of(product: ProductView, info: Info, as_of: datetime) -> float:
     return number(await _stock_at(product, info, as_of))
 
 
-def _product_of(name: str) -> Resolver:
-    """The product with the code that an attribute has."""
-    code = attribute(name)
-    return lambda source, info: info.context.load(PantryGraph.products_by_code, code(source, info), None)
-
-
-def _other_movement(name: str) -> Resolver:
-    """The movement with the id that an attribute has, if it has one."""
-    id_of = attribute(name)
-
-    def resolve(source: MovementView, info: Info) -> Any:
-        other = id_of(source, info)
-        return None if other is None else info.context.load(PantryGraph.movements_by_id, other)
-
-    return resolve
-
-
-def _worked_out(make: Callable[[_Consumption], Any]) -> Resolver:
-    return SourceResolver(make)
-
-
 RESOLVERS: dict[str, Resolver] = {
     "Query.node": _node,
     "Query.product": _product,
     "Query.products": _products,
-    "Query.category": _category,
+    "Query.category": found_by(PantryGraph.categories_by_id),
     "Query.categories": _categories,
-    "Query.movement": _movement,
+    "Query.movement": found_by(PantryGraph.movements_by_id),
     "Query.movements": _movements,
     "Query.stockReport": _stock_report,
     "Query.consumption": _consumption,
@@ -226,12 +190,12 @@ RESOLVERS: dict[str, Resolver] = {
     "Product.minStock": number_of("min_stock"),
     "Product.currentStock": number_of("current_stock"),
     "Product.isLowStock": attribute("is_low"),
-    "Product.category": _category_of,
+    "Product.category": loaded(PantryGraph.categories_by_id, "category_id"),
     "Product.quantityAt": _quantity_at,
     "Product.stock": _stock_of,
     "Product.movements": _movements_of,
     "Category.products": _products_of,
-    "Movement.product": _product_of("product_ean13"),
+    "Movement.product": loaded(PantryGraph.products_by_code, "product_ean13", None),
     "Movement.ean13": attribute("product_ean13"),
     "Movement.kind": converted_by("type", str.upper),
     "Movement.amount": exact_of("quantity"),
@@ -240,26 +204,26 @@ RESOLVERS: dict[str, Resolver] = {
     "Movement.author": converted_by("created_by", readable),
     "Movement.quantityAfter": exact_of("stock_after"),
     "Movement.stockAfter": number_of("stock_after"),
-    "Movement.reverses": _other_movement("reverses"),
-    "Movement.reversedBy": _other_movement("reversed_by"),
+    "Movement.reverses": loaded(PantryGraph.movements_by_id, "reverses"),
+    "Movement.reversedBy": loaded(PantryGraph.movements_by_id, "reversed_by"),
     "Movement.quantityCounted": exact_of("counted"),
     "Movement.counted": number_of("counted"),
-    "Consumption.product": _product_of("of.ean13"),
+    "Consumption.product": loaded(PantryGraph.products_by_code, "of.ean13", None),
     "Consumption.ean13": attribute("of.ean13"),
     "Consumption.name": attribute("of.name"),
     "Consumption.unit": attribute("of.unit"),
     "Consumption.amountIn": exact_of("of.total_in"),
     "Consumption.amountOut": exact_of("of.total_out"),
-    "Consumption.amountNet": _worked_out(lambda item: exact(item.of.total_in - item.of.total_out)),
-    "Consumption.amountPerDay": _worked_out(lambda item: exact(round(item.of.total_out / item.days))),
+    "Consumption.amountNet": SourceResolver(lambda item: exact(item.of.total_in - item.of.total_out)),
+    "Consumption.amountPerDay": SourceResolver(lambda item: exact(round(item.of.total_out / item.days))),
     "Consumption.quantity": exact_of("of.current_stock"),
     "Consumption.in": number_of("of.total_in"),
     "Consumption.out": number_of("of.total_out"),
-    "Consumption.net": _worked_out(lambda item: number(item.of.total_in - item.of.total_out)),
-    "Consumption.perDay": _worked_out(lambda item: item.of.per_day(item.days)),
+    "Consumption.net": SourceResolver(lambda item: number(item.of.total_in - item.of.total_out)),
+    "Consumption.perDay": SourceResolver(lambda item: item.of.per_day(item.days)),
     "Consumption.currentStock": number_of("of.current_stock"),
-    "Consumption.daysLeft": _worked_out(lambda item: item.of.days_left(item.days)),
-    "ShoppingItem.product": _product_of("ean13"),
+    "Consumption.daysLeft": SourceResolver(lambda item: item.of.days_left(item.days)),
+    "ShoppingItem.product": loaded(PantryGraph.products_by_code, "ean13", None),
     "ShoppingItem.quantity": exact_of("current_stock"),
     "ShoppingItem.minimum": exact_of("min_stock"),
     "ShoppingItem.amount": exact_of("suggested"),

@@ -16,7 +16,7 @@ from graphql_fn.core.errors import PublicError
 from graphql_fn.core.limits import PAGE
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.asking import sizes_of
-from graphql_fn.readmodels.binding import Resolver, attribute
+from graphql_fn.readmodels.binding import Resolver, attribute, loaded
 from graphql_fn.readmodels.connections import PageConnection, connection, of_list, of_sorted
 from graphql_fn.readmodels.nodes import node_id
 from graphql_fn.readmodels.paging import size_of
@@ -48,10 +48,6 @@ def _settings_of(repo: RepoView, name: str) -> ProjectConfig:
     return repo.configs.get(name) or ProjectConfig()
 
 
-def _latest_of(project: ProjectOf, info: Info) -> Any:
-    return info.context.load(TrackerGraph.latest_of, project.analysis_id)
-
-
 def _history_of(project: ProjectOf, info: Info, **page: Any) -> Any:
     return history(project, info, project.analysis_id, **page)
 
@@ -65,18 +61,6 @@ async def _log_of(attempt: AttemptView, info: Info) -> str | None:
         return None
     body: bytes = await public(info.context.reports.body(attempt.log.digest, "log of this attempt"))
     return body[-LONGEST_LOG:].decode(errors="replace")
-
-
-def _repo_of(source: TaskView | AnalysisView, info: Info) -> Any:
-    return info.context.load(TrackerGraph.repos_by_id, source.repo_id)
-
-
-def _task_of(analysis: AnalysisView, info: Info) -> Any:
-    return info.context.load(TrackerGraph.tasks_by_id, analysis.task_id)
-
-
-def _rescored(task: TaskView, info: Info) -> Any:
-    return None if task.rescored_from is None else info.context.load(TrackerGraph.tasks_by_id, task.rescored_from)
 
 
 def _analysis_of(task: TaskView, info: Info) -> Any:
@@ -158,18 +142,18 @@ RESOLVERS: dict[str, Resolver] = {
         }.items()
     },
     "Project.settings": lambda one, _: _settings_of(one.repo, one.project.name),
-    "Project.latestAnalysis": _latest_of,
+    "Project.latestAnalysis": loaded(TrackerGraph.latest_of, "analysis_id"),
     "Project.history": _history_of,
-    "Task.repo": _repo_of,
+    "Task.repo": loaded(TrackerGraph.repos_by_id, "repo_id"),
     "Task.state": _upper("status"),
     "Task.attempts": _attempts_of,
-    "Task.rescoredFrom": _rescored,
+    "Task.rescoredFrom": loaded(TrackerGraph.tasks_by_id, "rescored_from"),
     "Task.analysis": _analysis_of,
     "Attempt.log": _log_of,
     "Analysis.id": lambda one, _: node_id("Analysis", one.task_id),
     "Analysis.historyId": attribute("analysis_id"),
-    "Analysis.task": _task_of,
-    "Analysis.repo": _repo_of,
+    "Analysis.task": loaded(TrackerGraph.tasks_by_id, "task_id"),
+    "Analysis.repo": loaded(TrackerGraph.repos_by_id, "repo_id"),
     **{f"Analysis.{name}": attribute(f"summary.{name}") for name in ("average", "combined", "exceeded")},
     "Analysis.totalFunctions": attribute("summary.total_funcs"),
     "Analysis.measured": attribute("known"),
@@ -190,7 +174,7 @@ RESOLVERS: dict[str, Resolver] = {
     "Verdict.verdictId": attribute("id"),
     "Verdict.result": _upper("result.value"),
     "Verdict.baseKind": attribute("kind"),
-    "Verdict.analysis": lambda one, info: info.context.load(TrackerGraph.analyses_of_tasks, one.head_task),
+    "Verdict.analysis": loaded(TrackerGraph.analyses_of_tasks, "head_task"),
     "Worker.id": lambda one, _: node_id("Worker", one.id),
     "Worker.name": attribute("id"),
     "Event.position": lambda one, _: str(one.position),

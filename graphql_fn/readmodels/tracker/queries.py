@@ -18,7 +18,7 @@ from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
 from graphql_fn.core.errors import Code, PublicError
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.readmodels.asking import Asking
-from graphql_fn.readmodels.binding import Resolver
+from graphql_fn.readmodels.binding import Resolver, found_by
 from graphql_fn.readmodels.connections import PageConnection, connection
 from graphql_fn.readmodels.nodes import projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen, size_of
@@ -131,11 +131,6 @@ def _status(given: Mapping[str, Any] | None) -> str | None:
     return None if state is None else str(state).lower()
 
 
-async def _task(_: Any, info: Info, id: str) -> TaskView | None:  # noqa: A002 - the argument's name in the schema
-    found: TaskView | None = await info.context.load(TrackerGraph.tasks_by_id, id)
-    return found
-
-
 async def _tasks(
     _: Any,
     info: Info,
@@ -159,11 +154,6 @@ async def _tasks(
     part = order.part(**page)
     found = await queries.tasks(part, order.columns, **conditions)
     return connection(found, part, order, lambda: queries.count_tasks(**conditions))
-
-
-async def _analysis(_: Any, info: Info, task: str) -> AnalysisView | None:
-    found: AnalysisView | None = await info.context.load(TrackerGraph.analyses_of_tasks, task)
-    return found
 
 
 async def _analyses(_: Any, info: Info, repo: str | None = None, **page: Any) -> PageConnection[AnalysisView]:
@@ -196,10 +186,6 @@ async def public(work: Any) -> Any:
         return await work
     except ProjectionError as error:
         raise PublicError(str(error), code=Code.INPUT if isinstance(error, ArgumentRefused) else Code.UNAVAILABLE) from error
-
-
-async def _verdict(_: Any, info: Info, id: str) -> Any:  # noqa: A002 - the argument's name in the schema
-    return await info.context.load(TrackerGraph.verdicts_by_id, id)
 
 
 async def _workers(_: Any, info: Info) -> Sequence[WorkerView]:
@@ -245,13 +231,13 @@ QUERIES: dict[str, Resolver] = {
     "Query.node": _node,
     "Query.repo": _repo,
     "Query.repos": _repos,
-    "Query.task": _task,
+    "Query.task": found_by(TrackerGraph.tasks_by_id),
     "Query.tasks": _tasks,
-    "Query.analysis": _analysis,
+    "Query.analysis": found_by(TrackerGraph.analyses_of_tasks),
     "Query.analyses": _analyses,
     "Query.history": history,
     "Query.diff": _diff,
-    "Query.verdict": _verdict,
+    "Query.verdict": found_by(TrackerGraph.verdicts_by_id),
     "Query.workers": _workers,
     "Query.projections": projections,
     "Query.events": _events,
