@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
 
 import attrs
 
@@ -116,8 +115,3 @@ async def _take_over(planned: ProductPlan, commands: Commands) -> Sequence[Probl
         elif isinstance(outcome, BaseException):
             raise outcome
     return refused
-
-
-def now() -> datetime:
-    """The time of the bookings that make up for differences."""
-    return datetime.now(UTC)

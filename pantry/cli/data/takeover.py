@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,7 +57,7 @@ async def takeover(invocation: Invocation, *, sources: Sources, source: str, zon
     from eventlog.commands import Commands  # noqa: PLC0415 - likewise
     from eventlog.jetstream.log import JetStreamLog  # noqa: PLC0415 - likewise
     from pantry.serve import SERVICE  # noqa: PLC0415 - likewise
-    from pantry.takeover.carrying import carry_out, ledger_state, now  # noqa: PLC0415 - likewise
+    from pantry.takeover.carrying import carry_out, ledger_state  # noqa: PLC0415 - likewise
     from pantry.takeover.plan import plan_of  # noqa: PLC0415 - likewise
     from pantry.takeover.source import source_rows  # noqa: PLC0415 - likewise
 
@@ -67,7 +68,7 @@ async def takeover(invocation: Invocation, *, sources: Sources, source: str, zon
     assert SERVICE.people is not None, "the service has a keyring"
     async with source_rows(source, place) as rows, SERVICE.connected(sources.load().values) as connection:
         log = JetStreamLog(connection, SERVICE.model.stream, SERVICE.model.registry, people=SERVICE.people(connection))
-        plan = plan_of(rows, await ledger_state(log, rows), now(), keep_stock=stock == "stored")
+        plan = plan_of(rows, await ledger_state(log, rows), datetime.now(UTC), keep_stock=stock == "stored")
         problems = list(plan.problems)
         if write:
             async for planned, refused in carry_out(plan, Commands(log)):
