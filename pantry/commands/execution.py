@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import attrs
 
-from eventlog import Context, EventLog, OutcomeUnknown
+from eventlog import EventLog, OutcomeUnknown
 from eventlog.commands import Commands, Outcome
 from eventlog.support.ids import hex_digits
 from httpkit.server.deadline import TimeoutPool
-from pantry.domain.ledger import PRODUCT, ProductCommand, RecordMovement
+from pantry.domain.ledger import RecordMovement
 from pantry.domain.product import MovementType, Product, ProductEvent
 
 T = TypeVar("T")
@@ -78,10 +78,6 @@ class Execution:
             created_by=movement.created_by,
             at=at,
         )
-
-    async def on_product(self, command: ProductCommand, context: Context | None) -> ProductOutcome:
-        """Execute a command on its product. Raises the errors of `Commands.execute` and of the domain."""
-        return await self.within(PATIENCE, self.commands.execute(PRODUCT, command.ean13, command, context))
 
     async def within(self, patience: float, command: Awaitable[T]) -> T:
         """Return the result of a command, `patience` being PATIENCE or IMPORT_PATIENCE.

@@ -57,7 +57,6 @@ class Pantry:
         self._commands = execution.commands
         self._now = execution.now
         self._new_id = execution.new_id
-        self._on_product = execution.on_product
         self._within = execution.within
         self._queries = queries
         self._caught_up = caught_up
@@ -213,6 +212,9 @@ class Pantry:
 
     async def _on_barcode(self, command: BarcodeCommand, context: Context | None) -> BarcodeOutcome:
         return await self._within(PATIENCE, self._commands.execute(BARCODE, command.code, command, context))
+
+    async def _on_product(self, command: ProductCommand, context: Context | None) -> ProductOutcome:
+        return await self._within(PATIENCE, self._commands.execute(PRODUCT, command.ean13, command, context))
 
     # Movements
 
