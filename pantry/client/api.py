@@ -163,14 +163,15 @@ class Client(ServiceClient):
         limit: int | None = None,
     ) -> Sequence[Movement]:
         """Movements, newest first, `limit` at most (None: however many there are)."""
-        query = only(ean13=ean13, type=type_, to=until) | _since(since)
+        query = only(ean13=ean13, type=type_, to=until, **{"from": since})
         return await self._list(Movement, f"{_API}/movements", query, limit)
 
     async def stocktakes(
         self, *, ean13: str | None = None, since: str | None = None, until: str | None = None, limit: int | None = None
     ) -> Sequence[Stocktake]:
         """Stocktakes, newest first, `limit` at most (None: however many there are)."""
-        return await self._list(Stocktake, f"{_API}/stocktakes", only(ean13=ean13, to=until) | _since(since), limit)
+        query = only(ean13=ean13, to=until, **{"from": since})
+        return await self._list(Stocktake, f"{_API}/stocktakes", query, limit)
 
     async def movement(self, id_: str) -> Movement:
         """A movement. Raises NotFound."""
@@ -211,7 +212,7 @@ class Client(ServiceClient):
         self, *, since: str | None = None, until: str | None = None, ean13: str | None = None, category: str | None = None
     ) -> Sequence[Consumption]:
         """Return the consumption of a period, by default the four weeks up to now."""
-        query = only(to=until, ean13=ean13, category=category) | _since(since)
+        query = only(to=until, ean13=ean13, category=category, **{"from": since})
         return parse_list(Consumption, (await self._get("/reports/consumption", query)).document)
 
     async def shopping_list(self, *, category: str | None = None) -> Sequence[ToBuy]:
@@ -220,8 +221,7 @@ class Client(ServiceClient):
 
     async def report_csv(self, name: str, query: Mapping[str, str | None]) -> str:
         """A report as CSV, by its name in the address: `shopping-list`."""
-        given = {key: value for key, value in query.items() if value is not None}
-        return await self._transport.text(f"{_API}/reports/{segment(name)}", query=given, media="text/csv")
+        return await self._transport.text(f"{_API}/reports/{segment(name)}", query=only(**query), media="text/csv")
 
     # Events
 
@@ -286,7 +286,3 @@ class Client(ServiceClient):
 
 def _product(ean13: str) -> str:
     return f"/products/{segment(ean13)}"
-
-
-def _since(since: str | None) -> dict[str, str]:
-    return {} if since is None else {"from": since}
