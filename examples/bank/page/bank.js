@@ -13,25 +13,29 @@ function show({ id, cents }) {
   row.cells[1].textContent = cents;
 }
 
-async function follow() {
+function follow() {
   const events = new EventSource("/api/events");
-  let changed = new Set(); // accounts with an event on this connection: the list may be older
+  let connection = 0;
+  const shownAt = new Map(); // the sequence of the log by account: a list or an event may come after newer ones
+  const take = (balance, sequence) => {
+    if (sequence < (shownAt.get(balance.id) ?? 0)) return;
+    shownAt.set(balance.id, sequence);
+    show(balance);
+  };
   events.onopen = async () => {
-    const here = (changed = new Set());
-    const balances = await (await fetch("/api/accounts")).json();
-    if (here !== changed) return; // the connection was lost
-    for (const balance of balances) if (!changed.has(balance.id)) show(balance);
+    const here = ++connection;
+    const answer = await fetch("/api/accounts");
+    const balances = await answer.json();
+    if (here !== connection) return; // the connection was lost
+    for (const balance of balances) take(balance, Number(answer.headers.get("Event-Sequence")));
     state.textContent = "live";
   };
   events.onerror = () => {
-    changed = new Set();
+    connection += 1;
     state.textContent = "reconnecting";
   };
-  events.addEventListener("balance", (event) => {
-    const balance = JSON.parse(event.data);
-    changed.add(balance.id);
-    show(balance);
-  });
+  events.addEventListener("reset", () => location.reload()); // the log was replaced: sequences begin again
+  events.addEventListener("balance", (event) => take(JSON.parse(event.data), Number.parseInt(event.lastEventId)));
 }
 
 follow();

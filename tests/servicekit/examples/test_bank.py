@@ -192,6 +192,34 @@ async def test_the_page_keeps_a_balance_that_came_while_the_list_was_on_its_way(
         assert await page.locator("#balances tr").all_inner_texts() == ["anna\t700", "bob\t1"]
 
 
+async def test_the_page_keeps_a_balance_that_is_newer_than_the_list_of_a_later_connection(nats_url: str, tmp_path: Path) -> None:
+    settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
+    async with listening(settings) as bank, chromium() as browser:
+        await bank.deposit("anna", 500)
+        _, older, of_older = await bank.ask("GET", "/api/accounts")
+        _, _, newer = await bank.deposit("anna", 200)
+        event = f'id: {newer["Event-Sequence"]}\nevent: balance\ndata: {{"id": "anna", "cents": 700}}\n\n'
+        page = await browser.new_page()
+        streams: list[Route] = []
+
+        async def accounts(route: Route) -> None:
+            if len(streams) == 2:
+                await route.fulfill(json=older, headers={"Event-Sequence": of_older["Event-Sequence"]})
+
+        async def stream(route: Route) -> None:
+            streams.append(route)
+            if len(streams) == 1:  # it ends behind the event
+                await route.fulfill(content_type="text/event-stream", body=f"retry: 100\n\n{event}")
+            else:
+                await route.continue_()
+
+        await page.route("**/api/accounts", accounts)
+        await page.route("**/api/events", stream)
+        await page.goto(str(bank.http._base_url))
+        await expect(page.locator("#state")).to_have_text("live")
+        assert await page.locator("#balances tr").all_inner_texts() == ["anna\t700"]
+
+
 async def test_the_page_is_not_live_if_its_stream_ended_while_the_list_was_on_its_way(nats_url: str, tmp_path: Path) -> None:
     """The list of the lost connection is left out. The next connection brings another one."""
     settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
