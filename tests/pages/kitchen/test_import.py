@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.async_api import Route, expect
 
-from tests.pages.kitchen.cooking import code
+from tests.pages.kitchen.cooking import code, only_said_of_itself
 from tests.support.pantry.system import MILK, PantrySystem
 from tests.support.web.browser import Visitor
 
@@ -37,6 +37,41 @@ async def test_a_table_that_is_being_booked_gets_no_second_key(kitchen: PantrySy
     await expect(page.get_by_text("1 rows are done, 0 refused")).to_be_visible()
     await expect(preview).to_be_enabled()
     assert (len(keys), await kitchen.one.stock(MILK)) == (1, before + 2)
+
+
+@pytest.mark.parametrize("leaves", ["by a link", "by a reload"])
+async def test_a_table_keeps_its_key_while_the_view_is_left(kitchen: PantrySystem, cook: Visitor, leaves: str) -> None:
+    """The table was booked, and its answer is lost. On return it is sent under its key, and takes effect once."""
+    keys: list[str] = []
+    left = asyncio.Event()
+
+    async def lost(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        if left.is_set():
+            await route.continue_()
+            return
+        await route.fetch()
+        if leaves == "by a link":
+            await page.get_by_role("link", name="Shopping").click()
+            await route.abort()
+        else:
+            await page.reload()
+        left.set()
+
+    before = await kitchen.one.stock(MILK)
+    page = await cook.open("/?view=import")
+    await page.route(re.compile(r"/movements:batch$"), lost)
+    await page.get_by_label("Table").fill(f"product_ean13;type;quantity\n{MILK};in;2\n")
+    await page.get_by_role("button", name="Preview").click()
+    await page.get_by_role("button", name="Book 1 of 1").click()
+    await left.wait()
+    await page.get_by_role("link", name="Import").click()
+    await expect(page.get_by_label("Table")).to_have_value(re.compile(f"{MILK};in;2"))
+    await expect(page.get_by_role("button", name="Preview")).to_be_disabled()
+    await page.get_by_role("button", name="Send again").click()
+    await expect(page.get_by_text("1 rows are done, 0 refused")).to_be_visible()
+    assert (keys[1:], await kitchen.one.stock(MILK)) == (keys[:1], before + 2)
+    await only_said_of_itself(cook, "ERR_FAILED")
 
 
 async def test_only_the_table_that_is_shown_can_be_booked(kitchen: PantrySystem, cook: Visitor) -> None:

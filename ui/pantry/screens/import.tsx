@@ -1,7 +1,8 @@
 // Import of a table: movements if it has types and quantities, products if it has names and units. A preview comes before the booking.
 
-import { useState } from "preact/hooks";
+import { Cell, useCell } from "../../kit/data/cell";
 import { ask, newKey, Problem, textOf } from "../../kit/data/http";
+import { keep, kept } from "../../kit/data/kept";
 import { amount } from "../codes/codes";
 import { API } from "../data/live";
 import { products, refresh } from "../data/products";
@@ -73,45 +74,68 @@ async function send({ path }: Kind, table: string, options: { key?: string; dryR
   return body;
 }
 
+interface Draft {
+  text: string;
+  preview: Preview | null;
+  result: string;
+  problem: string;
+  /** Another preview would have another key. */
+  isSending: boolean;
+}
+
+const OPEN = "pantry-import";
+const unsettled = kept<Preview | null>(OPEN, null, "sessionStorage");
+
+/** What was typed, and its results. It outlasts a change of the view. */
+const draft = new Cell<Draft>({ text: unsettled?.table ?? "", preview: unsettled, result: "", problem: "", isSending: false });
+
+const set = (part: Partial<Draft>): void => draft.set({ ...draft.value, ...part });
+
+/** Show a preview. An open one also outlasts a reload of the page: otherwise its table could be booked under another key. */
+function show(preview: Preview | null): void {
+  keep(OPEN, preview?.open ? preview : null, "sessionStorage");
+  set({ preview });
+}
+
+function guarded(work: () => Promise<void>): void {
+  set({ problem: "", isSending: true });
+  work()
+    .catch((error) => set({ problem: textOf(error) }))
+    .finally(() => set({ isSending: false }));
+}
+
+const look = (table: string): void =>
+  guarded(async () => {
+    set({ result: "" });
+    show(null);
+    const kind = kindOf(table);
+    const { results, accepted } = await send(kind, table, { dryRun: true });
+    if (!results.length) throw new Error("There is no row below the names.");
+    show({ kind, table, rows: results, accepted, key: newKey(), open: false });
+  });
+
+const load = (file: File): void =>
+  guarded(async () => {
+    set({ text: "" });
+    set({ text: await contentOf(file) });
+  });
+
+const book = (shown: Preview): void =>
+  guarded(async () => {
+    show({ ...shown, open: true });
+    try {
+      const done = await send(shown.kind, shown.table, { key: shown.key }); // a repetition with the key takes effect once
+      show({ ...shown, rows: shown.rows.map((row, place) => asDone(row, done.results[place])), open: done.unknown > 0 });
+      set({ result: `${done.accepted} rows are done, ${done.refused} refused${done.unknown ? `, ${done.unknown} not known` : ""}` });
+      void refresh();
+    } catch (error) {
+      if (error instanceof Problem && !isOpen(error)) show(shown);
+      throw error;
+    }
+  });
+
 export function Import() {
-  const [text, setText] = useState("");
-  const [preview, setPreview] = useState<Preview | null>(null);
-  const [result, setResult] = useState("");
-  const [problem, setProblem] = useState("");
-  const [isSending, setSending] = useState(false); // another preview would have another key
-  const guarded = (work: () => Promise<void>) => {
-    setProblem("");
-    setSending(true);
-    work()
-      .catch((error) => setProblem(textOf(error)))
-      .finally(() => setSending(false));
-  };
-  const look = () =>
-    guarded(async () => {
-      setResult("");
-      setPreview(null);
-      const kind = kindOf(text);
-      const { results, accepted } = await send(kind, text, { dryRun: true });
-      if (!results.length) throw new Error("There is no row below the names.");
-      setPreview({ kind, table: text, rows: results, accepted, key: newKey(), open: false });
-    });
-  const load = (file: File) =>
-    guarded(async () => {
-      setText("");
-      setText(await contentOf(file));
-    });
-  const book = (shown: Preview) =>
-    guarded(async () => {
-      try {
-        const done = await send(shown.kind, shown.table, { key: shown.key }); // a repetition with the key takes effect once
-        setPreview({ ...shown, rows: shown.rows.map((row, place) => asDone(row, done.results[place])), open: done.unknown > 0 });
-        setResult(`${done.accepted} rows are done, ${done.refused} refused${done.unknown ? `, ${done.unknown} not known` : ""}`);
-        void refresh();
-      } catch (error) {
-        if (error instanceof Problem && isOpen(error)) setPreview({ ...shown, open: true });
-        throw error;
-      }
-    });
+  const { text, preview, result, problem, isSending } = useCell(draft);
   const isPresent = preview?.table === text;
   const isUnsettled = preview !== null && preview.open && isPresent; // a new preview would have another key
   const shown = isPresent || preview?.open ? preview : null; // without an answer, an earlier table can be sent again
@@ -131,17 +155,17 @@ export function Import() {
         onChange={(event) => event.currentTarget.files?.[0] && load(event.currentTarget.files[0])}
       />
       <label for="import-text">Table</label>
-      <textarea id="import-text" rows={6} placeholder={EXAMPLE} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      <textarea id="import-text" rows={6} placeholder={EXAMPLE} value={text} onInput={(event) => set({ text: event.currentTarget.value })} />
       <p class="bad" role="alert">
         {problem}
       </p>
       <div class="line">
-        <button type="button" disabled={!text.trim() || isSending || isUnsettled} onClick={look}>
+        <button type="button" disabled={!text.trim() || isSending || isUnsettled} onClick={() => look(text)}>
           Preview
         </button>
         {shown && (shown.open || !result) && (
           <button type="button" class="primary" disabled={isSending || shown.accepted === 0} onClick={() => book(shown)}>
-            {shown.open ? "Send again" : `${shown.kind.verb} ${shown.accepted} of ${shown.rows.length}`}
+            {shown.open && !isSending ? "Send again" : `${shown.kind.verb} ${shown.accepted} of ${shown.rows.length}`}
           </button>
         )}
       </div>
