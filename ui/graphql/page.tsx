@@ -21,7 +21,7 @@ import { formatted } from "./format";
 import { Past } from "./past";
 import { addressOf, ask, follow, type Headers, type Placed, type Request } from "./requests";
 import { schemaOf } from "./schema";
-import { exampleOf, forget, historyOf, keep, remembered, restored, type Tab, titleOf } from "./tabs";
+import { exampleOf, forget, historyOf, keepTabs, remembered, restored, type Tab, titleOf } from "./tabs";
 
 const SESSION = "/api/session";
 const MOST = 100;
@@ -117,7 +117,7 @@ function Workspace({ name }: { name: string }) {
   const [topics, setTopics] = useState<readonly Topic[]>([]);
   const [search, setSearch] = useState("");
   const schema = useLoad((signal) => schemaOf(name, signal), [name]);
-  useEffect(() => keep(name, { tabs, current }), [tabs, current]);
+  useEffect(() => keepTabs(name, { tabs, current }), [tabs, current]);
   useEffect(() => () => running?.abort(), [running]);
 
   const change = (changes: Partial<Tab>) =>

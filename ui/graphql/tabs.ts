@@ -1,5 +1,7 @@
 // The open queries and the queries that were run, of one function, kept by this browser. Headers can hold secrets, and are not kept.
 
+import { keep, kept } from "../kit/data/kept";
+
 export interface Tab {
   id: number;
   query: string;
@@ -30,27 +32,11 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 
 export const exampleOf = (name: string): string => EXAMPLES[name] ?? "{\n  __typename\n}\n";
 
-function stored<T>(key: string): T | null {
-  try {
-    return JSON.parse(localStorage.getItem(key) ?? "null") as T | null;
-  } catch {
-    return null; // not readable, or the browser keeps nothing
-  }
-}
-
-function store(key: string, value: unknown): void {
-  try {
-    localStorage.setItem(key, JSON.stringify(value));
-  } catch {
-    return; // the browser keeps nothing: the page works without
-  }
-}
-
 const keyOf = (name: string, part: "tabs" | "history"): string => `graphql:${name}:${part}`;
 
 /** The tabs of the last visit; a query in the address gets a tab. */
 export function restored(name: string): Kept {
-  const found = stored<Kept>(keyOf(name, "tabs"));
+  const found = kept<Kept | null>(keyOf(name, "tabs"), null);
   const tabs = (found?.tabs ?? []).map((tab, index): Tab => ({ id: index + 1, query: String(tab.query), variables: String(tab.variables), headers: "" }));
   const given = new URLSearchParams(location.search);
   const query = given.get("query");
@@ -65,24 +51,24 @@ export function restored(name: string): Kept {
   return { tabs, current: Math.min(Math.max(1, found?.current ?? 1), tabs.length) };
 }
 
-export function keep(name: string, { tabs, current }: Kept): void {
+export function keepTabs(name: string, { tabs, current }: Kept): void {
   const index = tabs.findIndex((tab) => tab.id === current);
-  store(keyOf(name, "tabs"), { tabs: tabs.map(({ query, variables }) => ({ query, variables })), current: index + 1 });
+  keep(keyOf(name, "tabs"), { tabs: tabs.map(({ query, variables }) => ({ query, variables })), current: index + 1 });
 }
 
 /** The queries that were run, the latest first. */
-export const historyOf = (name: string): readonly Ran[] => stored<Ran[]>(keyOf(name, "history")) ?? [];
+export const historyOf = (name: string): readonly Ran[] => kept<readonly Ran[]>(keyOf(name, "history"), []);
 
 /** Add a query to the history, once. */
 export function remembered(name: string, query: string, variables: string): readonly Ran[] {
   const others = historyOf(name).filter((ran) => ran.query !== query || ran.variables !== variables);
   const history = [{ query, variables, at: Date.now() }, ...others].slice(0, MOST);
-  store(keyOf(name, "history"), history);
+  keep(keyOf(name, "history"), history);
   return history;
 }
 
 export function forget(name: string): readonly Ran[] {
-  store(keyOf(name, "history"), []);
+  keep(keyOf(name, "history"), []);
   return [];
 }
 

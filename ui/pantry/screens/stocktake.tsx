@@ -1,6 +1,7 @@
 // A stocktake as a walk through the shelf: scan or type what is there, stop and resume later, and book the differences at the end.
 
 import { useCell, Cell } from "../../kit/data/cell";
+import { keep, kept } from "../../kit/data/kept";
 import { Empty } from "../../kit/parts/states";
 import { useQuery } from "../../kit/page/router";
 import { count } from "../actions";
@@ -10,28 +11,20 @@ import { products, type Known } from "../data/products";
 const KEPT = "pantry-stocktake";
 
 /** The counts so far, as typed, by the codes of the products. It stays in this browser until it is booked. */
-const counted = new Cell<Readonly<Record<string, string>>>(read());
+const counted = new Cell(read());
 
-function read(): Record<string, string> {
-  try {
-    return JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Record<string, string>;
-  } catch {
-    return {};
-  }
+function read(): Readonly<Record<string, string>> {
+  return kept(KEPT, {});
 }
 
-function keep(value: Readonly<Record<string, string>>): void {
+function replace(value: Readonly<Record<string, string>>): void {
   counted.set(value);
-  try {
-    localStorage.setItem(KEPT, JSON.stringify(value));
-  } catch {
-    // this browser stores nothing: the walk ends with the page
-  }
+  keep(KEPT, value);
 }
 
 addEventListener("storage", ({ key }) => (key === KEPT || key === null) && counted.set(read())); // another tab has counted, booked or begun again
 
-const set = (ean13: string, typed: string): void => keep({ ...counted.value, [ean13]: typed });
+const set = (ean13: string, typed: string): void => replace({ ...counted.value, [ean13]: typed });
 
 /** A scan counts what its code stands for. */
 export function countScanned(ean13: string, factor: number): void {
@@ -52,7 +45,7 @@ export function Stocktake() {
   const ready = known.filter((each) => isCounted(each) && !Number.isNaN(quantityOf(found[each.product.ean13] ?? "")));
   const bookAll = () => {
     for (const { product } of ready) count(product.ean13, quantityOf(found[product.ean13] ?? ""));
-    keep(Object.fromEntries(Object.entries(found).filter(([ean13]) => !ready.some(({ product }) => product.ean13 === ean13))));
+    replace(Object.fromEntries(Object.entries(found).filter(([ean13]) => !ready.some(({ product }) => product.ean13 === ean13))));
   };
   return (
     <section class="panel" aria-labelledby="stocktake-title">
@@ -96,7 +89,7 @@ export function Stocktake() {
         <button type="button" class="primary" disabled={ready.length === 0} onClick={bookAll}>
           Book {ready.length} counted
         </button>
-        <button type="button" disabled={Object.keys(found).length === 0} onClick={() => keep({})}>
+        <button type="button" disabled={Object.keys(found).length === 0} onClick={() => replace({})}>
           Begin again
         </button>
       </div>
