@@ -4,12 +4,12 @@ import { Cell } from "../kit/data/cell";
 import { Problem, type Answer } from "../kit/data/http";
 import { go, withQuery } from "../kit/page/router";
 import { amount, codeOf, isSound, itemOf } from "./codes/codes";
-import { barcodes } from "./data/barcodes";
+import { barcodes, complete } from "./data/barcodes";
 import { complain, inOrder, say } from "./data/messages";
 import { remarks } from "./data/person";
 import { look, products, take, takePart } from "./data/products";
 import { put, queue, type Change } from "./data/queue";
-import type { Direction, Movement, Product } from "./data/types";
+import type { Barcode, Direction, Movement, Product } from "./data/types";
 
 /** A movement that was booked on this page and can be undone, in words: "Flour: 1 kg out". */
 export interface Booked {
@@ -78,14 +78,32 @@ export function activate(ean13: string): void {
   void put(ean13, `/products/${ean13}/activate`, {}, `${named(ean13).name ?? ean13}: active again`);
 }
 
+const isKnown = (code: string): boolean => products.value.byCode.has(code) || barcodes.value.has(code);
+
+const notTold = (text: string): Error => new Error(`It is not known what ${text} names: the codes could not be read.`);
+
+interface Found {
+  /** Empty for a text without a code. */
+  code: string;
+  /** What the code names, if it is not the key of a product. */
+  barcode: Barcode | undefined;
+  /** The code is known here, or all codes are, or it is none. */
+  isTold: boolean;
+}
+
+async function found(text: string): Promise<Found> {
+  const first = codeOf(text, isKnown) ?? "";
+  const isTold = !isSound(first) || isKnown(first) || (await complete());
+  const code = codeOf(text, isKnown) ?? "";
+  return { code, barcode: products.value.byCode.has(code) ? undefined : barcodes.value.get(code), isTold };
+}
+
 /** A scan during a stocktake counts what its code stands for. */
 export function scannedInStocktake(text: string, counted: (ean13: string, factor: number) => void): void {
   inOrder(async () => {
-    const { byCode } = products.value;
-    const code = codeOf(text, (each) => byCode.has(each) || barcodes.value.has(each)) ?? "";
-    const barcode = byCode.has(code) ? undefined : barcodes.value.get(code);
+    const { code, barcode, isTold } = await found(text);
     const ean13 = barcode?.product_ean13 ?? code;
-    if (!byCode.has(ean13)) throw new Error(`${text} names no product that is kept.`);
+    if (!products.value.byCode.has(ean13)) throw isTold ? new Error(`${text} names no product that is kept.`) : notTold(text);
     counted(ean13, barcode?.factor ?? 1);
     say(`${named(ean13).name}: one more counted`);
   });
@@ -94,20 +112,22 @@ export function scannedInStocktake(text: string, counted: (ean13: string, factor
 /** Open what was scanned or typed, and book what its code stands for if that is wanted, also without the service. */
 export function scanned(text: string, mode: Mode): void {
   inOrder(async () => {
-    const code = codeOf(text, (each) => products.value.byCode.has(each) || barcodes.value.has(each));
-    if (!code || !isSound(code)) throw new Error(`${text} is not a barcode: ${code ? NOT_SOUND : NO_CODE}.`);
-    const barcode = products.value.byCode.has(code) ? undefined : barcodes.value.get(code);
-    const ean13 = barcode?.product_ean13 ?? (isPack(code) ? itemOf(code) : code);
-    const isKnown = barcode !== undefined || (await isProduct(ean13, mode));
-    go(withQuery({ product: ean13, pack: !barcode && isPack(code) ? code : null }));
-    if (mode === "show" || !isKnown || (isPack(code) && !barcode)) say("");
+    const { code, barcode, isTold } = await found(text);
+    if (!isSound(code)) throw new Error(`${text} is not a barcode: ${code ? NOT_SOUND : NO_CODE}.`);
+    const isUnknownPack = isPack(code) && !barcode;
+    const ean13 = barcode?.product_ean13 ?? (isUnknownPack ? itemOf(code) : code);
+    const isProduct = barcode !== undefined || (await names(ean13, mode));
+    if (!isTold && (isUnknownPack || !isProduct)) throw notTold(text);
+    go(withQuery({ product: ean13, pack: isUnknownPack ? code : null }));
+    if (mode === "show" || !isProduct || isUnknownPack) say("");
     else book(ean13, mode, barcode?.factor ?? 1);
   });
 }
 
 const isPack = (code: string): boolean => code.length === PACK_DIGITS;
 
-async function isProduct(ean13: string, mode: Mode): Promise<boolean> {
+/** Whether a code is the key of a product. */
+async function names(ean13: string, mode: Mode): Promise<boolean> {
   if (products.value.byCode.has(ean13)) return true;
   try {
     return (await look(ean13)) !== null;

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from pantry.domain import gtin
 from tests.pages.kitchen.cooking import DILL, EGGS, OATS, SALT, code, product, scan, stocked
@@ -80,6 +80,35 @@ async def test_a_code_that_is_not_known_becomes_a_product(kitchen: PantrySystem,
     await expect(page.locator(f'tr[data-key="{OATS}"]')).to_have_count(0)
     await product(page, "Oats").get_by_role("button", name="Keep it again").click()
     await expect(page.locator(f'tr[data-key="{OATS}"]')).to_be_visible()
+
+
+async def test_a_code_is_not_taken_for_a_new_one_while_the_codes_cannot_be_read(kitchen: PantrySystem, cook: Visitor) -> None:
+    """It may name a product. With the next scan the codes are read."""
+    case = code(996)
+    await kitchen.one.ask("PUT", f"/api/v1/codes/{case}", {"product_ean13": MILK, "factor": 1})
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, json={"message": "the tables are away"})
+
+    await cook.context.route(re.compile("/api/v1/codes"), refuse)
+    page = await cook.open()
+    await expect(page.locator(f'tr[data-key="{MILK}"]')).to_be_visible()
+    problems = page.get_by_role("region", name="Problems").get_by_role("listitem")
+    await scan(page, case)
+    await expect(problems).to_contain_text([f"It is not known what {case} names: the codes could not be read."])
+    await expect(product(page, "New product")).to_have_count(0)
+    await page.get_by_role("link", name="Stocktake").click()
+    await scan(page, case)
+    await expect(problems).to_contain_text([f"It is not known what {case} names"] * 2)
+    await expect(page.get_by_text("names no product")).to_have_count(0)
+    await cook.context.unroute(re.compile("/api/v1/codes"), refuse)
+    await scan(page, case)
+    await expect(page.get_by_text("Milk: one more counted")).to_be_visible()
+    await page.get_by_role("link", name="Stock", exact=True).click()
+    await scan(page, case)
+    await expect(product(page, "Milk")).to_be_visible()
+    await kitchen.one.ask("DELETE", f"/api/v1/codes/{case}")
+    cook.complaints.clear()  # the browser reports the refusals
 
 
 FILMED = """if (navigator.mediaDevices) navigator.mediaDevices.getUserMedia = () => {

@@ -17,6 +17,9 @@ interface Named extends Barcode {
 const named = new Map<string, Named>();
 const free = new Map<string, string>();
 
+/** Whether all codes were read, and the last reading did not fail. */
+let isWhole = false;
+
 export const barcodes = new Cell<ReadonlyMap<string, Barcode>>(named);
 
 export async function startBarcodes(): Promise<void> {
@@ -38,9 +41,19 @@ const refresh = rereading<Barcode>({
   put: (barcode, sequence) => put(barcode, String(sequence)),
   leave: (found, sequence) => {
     for (const code of named.keys()) if (!found.has(code)) remove(code, String(sequence));
+    isWhole = true;
   },
-  publish,
+  publish: ({ error }) => {
+    if (error) isWhole = false;
+    publish();
+  },
 });
+
+/** Read the codes if some may be missing here. Return whether all are known then. */
+export async function complete(): Promise<boolean> {
+  if (!isWhole) await refresh();
+  return isWhole;
+}
 
 /** Let a code name a product. Raises Problem. */
 export async function assign(code: string, product_ean13: string, factor: number): Promise<void> {
