@@ -1,8 +1,9 @@
 // The results of Ctrl+K: pages, repositories, projects, their worst functions, tasks, and the actions of the page's keys.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { useCell } from "../kit/data/cell";
 import { read, textOf } from "../kit/data/http";
+import { useAgain, useLoad } from "../kit/data/load";
 import { keysNow } from "../kit/page/keys";
 import { type Choice, Palette } from "../kit/page/palette";
 import { go } from "../kit/page/router";
@@ -37,22 +38,17 @@ async function functionsOf(analysis: Analysis, signal: AbortSignal): Promise<rea
   return made;
 }
 
+const allFunctions = async (analyses: readonly Analysis[], signal: AbortSignal): Promise<readonly Choice[]> =>
+  (await Promise.all(analyses.slice(0, PROJECTS).map((analysis) => functionsOf(analysis, signal)))).flat();
+
 export default function Find({ close }: { close: () => void }) {
   const { repos, analyses, read: knowsRepos, error } = useRepos();
   const { order, byId, read: knowsTasks, error: taskError } = useCell(tasks);
-  const [found, setFound] = useState<readonly Choice[]>([]);
-  const [problem, setProblem] = useState("");
   // the keys of the page as they were when the palette was opened
   const actions = useMemo(() => keysNow().filter(({ keys }) => SINGLE.test(keys)), []);
   const version = analyses.map((analysis) => analysis.task_id).join(" ");
-  useEffect(() => {
-    const controller = new AbortController();
-    Promise.all(analyses.slice(0, PROJECTS).map((analysis) => functionsOf(analysis, controller.signal))).then(
-      (all) => controller.signal.aborted || setFound(all.flat()),
-      (error) => controller.signal.aborted || setProblem(`Functions could not be read: ${textOf(error)}`),
-    );
-    return () => controller.abort();
-  }, [version]);
+  const { value: found, error: functionError, reload } = useLoad((signal) => allFunctions(analyses, signal), []);
+  useAgain(reload, version);
   const choices = useMemo(
     (): readonly Choice[] => [
       ...SCREENS.filter(({ key }) => key !== undefined).map(({ title, patterns: [first = "/"] }) => leading("page", title, first)),
@@ -62,7 +58,7 @@ export default function Find({ close }: { close: () => void }) {
         leading("latest analysis", projectName(url, project), analysisAt(id)),
         leading("history", projectName(url, project), historyAt(id)),
       ]),
-      ...found,
+      ...(found ?? []),
       ...order.slice(0, TASKS).flatMap((id) => {
         const task = byId.get(id)?.task;
         return task ? [leading(`task, ${task.status}`, projectName(task.repo_url, task.project), taskAt(id), `${id} ${task.ref}`)] : [];
@@ -73,7 +69,7 @@ export default function Find({ close }: { close: () => void }) {
   const missing = [
     ...(error ? [`Repositories could not be read: ${textOf(error)}.`] : knowsRepos ? [] : ["Repositories are not read yet."]),
     ...(taskError ? [`Tasks could not be read: ${textOf(taskError)}.`] : knowsTasks ? [] : ["Tasks are not read yet."]),
-    ...(problem ? [problem] : []),
+    ...(functionError ? [`Functions could not be read: ${textOf(functionError)}.`] : []),
   ];
   const note = missing.join(" ") || `Functions: the ${FUNCTIONS} with the highest values of each project${analyses.length > PROJECTS ? `, of ${PROJECTS} of ${analyses.length} projects` : ""}.`;
   return <Palette choices={choices} note={note} close={close} />;

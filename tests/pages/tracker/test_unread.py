@@ -252,3 +252,25 @@ async def test_an_error_is_shown_for_no_other_function(measured: Measured, reade
     answered.set()
     await expect(page.get_by_role("heading", name="Order.Check")).to_be_visible()
     reader.complaints.clear()  # the browser reports the refusal
+
+
+async def test_an_error_goes_with_the_next_success(measured: Measured, reader: Visitor) -> None:
+    """What got worse, on the overview, and the functions of the palette are read for each new analysis."""
+    reads = re.compile(r"/history\?bases=false|entries=200")
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, json={"message": "the tables are away"})
+
+    await reader.context.route(reads, refuse)
+    page, other = await reader.open("/"), await reader.open("/workers")
+    worse = page.get_by_role("region", name="Worse this week")
+    await expect(worse).to_contain_text("the tables are away")
+    await other.keyboard.press("Control+k")
+    found = other.get_by_role("dialog", name="Go to")
+    await expect(found).to_contain_text("Functions could not be read: the tables are away")
+    await reader.context.unroute(reads)
+    await measured.single.analyze(attrs.evolve(FIRST, commit_sha="7" * 40))
+    await expect(worse).not_to_contain_text("the tables are away")
+    await expect(found).not_to_contain_text("could not be read")
+    await expect(found).to_contain_text("Functions: the 200 with the highest values")
+    reader.complaints.clear()  # the browser reports the refusals

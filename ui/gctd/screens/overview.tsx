@@ -1,9 +1,10 @@
 // The state of all: waiting and running tasks, risks, problems, the latest events.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { useCell } from "../../kit/data/cell";
 import { Chart } from "../../kit/charts/chart";
+import { useAgain, useLoad } from "../../kit/data/load";
 import { Pill } from "../../kit/parts/pill";
 import { go, Link } from "../../kit/page/router";
 import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
@@ -12,7 +13,7 @@ import { Treemap } from "../../kit/charts/treemap";
 import { useActivity, type Happened } from "../data/activity";
 import { count, plural, projectName, repoName, score } from "../data/names";
 import { analysisAt, repoAt, taskAt } from "../data/places";
-import { MOST_PROJECTS, regressions, type Change } from "../data/regressions";
+import { MOST_PROJECTS, regressions } from "../data/regressions";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
 import { figuresOf, riskyOf } from "../data/risky";
@@ -258,18 +259,10 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
 }
 
 function Regressions({ analyses }: { analyses: readonly Analysis[] }) {
-  const [found, setFound] = useState<readonly Change[] | null>(null);
-  const [error, setError] = useState<unknown>(null);
   const version = analyses.map((analysis) => analysis.task_id).join(" ");
-  useEffect(() => {
-    const controller = new AbortController();
-    regressions(analyses, controller.signal).then(
-      (changes) => controller.signal.aborted || setFound(changes),
-      (reason) => controller.signal.aborted || setError(reason),
-    );
-    return () => controller.abort();
-  }, [version]);
-  if (error) return <ErrorPanel error={error} />;
+  const { value: found, error, reload } = useLoad((signal) => regressions(analyses, signal), []);
+  useAgain(reload, version);
+  if (error) return <ErrorPanel error={error} retry={reload} />;
   if (!found) return <Skeleton />;
   if (found.length === 0) {
     return <p class="good">{analyses.length > MOST_PROJECTS ? `Of the ${MOST_PROJECTS} projects that were analysed last, none got worse.` : "No project got worse."}</p>;

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useCell } from "../../kit/data/cell";
 import { Drawer } from "../../kit/page/drawer";
 import { Problem, read, statusOf } from "../../kit/data/http";
-import { useLoad } from "../../kit/data/load";
+import { useAgain, useLoad } from "../../kit/data/load";
 import { Pill } from "../../kit/parts/pill";
 import { Link } from "../../kit/page/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/parts/states";
@@ -41,15 +41,6 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
       {task.status === "completed" && <Result task={task} />}
     </Drawer>
   );
-}
-
-/** Read again whenever the version changes. */
-function useAgain(reload: () => void, version: number): void {
-  const last = useRef(version);
-  useEffect(() => {
-    if (last.current !== version) reload();
-    last.current = version;
-  }, [version]);
 }
 
 function Titled({ task }: { task: Task }) {

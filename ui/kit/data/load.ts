@@ -38,6 +38,15 @@ export function useLoad<T>(action: (signal: AbortSignal) => Promise<T>, inputs: 
   return { value, error, loading, reload: useCallback(() => setTurn((count) => count + 1), []) };
 }
 
+/** Reload whenever the version changes: the former value stays until the new one is there. */
+export function useAgain(reload: () => void, version: unknown): void {
+  const last = useRef(version);
+  useEffect(() => {
+    if (last.current !== version) reload();
+    last.current = version;
+  }, [version]);
+}
+
 /** Whether something has lasted long enough to be worth a sign that it lasts. */
 export function useLate(lasts: boolean): boolean {
   const [late, setLate] = useState(false);
