@@ -173,6 +173,22 @@ async def test_a_check_names_the_projects_that_it_skipped(measured: Measured, re
     await expect(page.get_by_text(f"{counts} 2 skipped: {shop} · broken, {shop}.")).to_be_visible()
 
 
+async def test_settings_and_findings_follow_the_change_of_another_user(measured: Measured, reader: Visitor) -> None:
+    """A draft stays. What a check found before the change is left out."""
+    await reader.context.route("**/api/repos/check-updates", lambda route: route.fulfill(json=[CHECKED]))
+    page = await reader.open(await measured.repository())
+    settings = page.get_by_role("region", name="Settings for all projects")
+    await settings.get_by_label("Time limit of an attempt").fill("7m")
+    await page.get_by_role("button", name="Check for updates").click()
+    finding = page.get_by_text("the latest analysis is of bbbbbbbbbbbb")
+    await expect(finding).to_be_visible()
+    await measured.system.post("/api/repo-config", {"url": measured.project.url, "git_timeout": "4m"})
+    await expect(settings).to_contain_text("in effect: 4m")
+    await expect(settings.get_by_label("Time limit of an attempt")).to_have_value("7m")
+    await expect(finding).to_have_count(0)
+    await measured.system.post("/api/repo-config", {"url": measured.project.url, "git_timeout": None})
+
+
 async def test_an_analysis_is_rescored(measured: Measured, reader: Visitor) -> None:
     page = await reader.open(await measured.address(f"?task={measured.project.tasks[1]}"))
     await page.get_by_role("button", name="Rescore").click()

@@ -1,6 +1,7 @@
 // The tracker's events in this browser.
 
-import { Stream } from "../../kit/data/live";
+import { useEffect, useState } from "preact/hooks";
+import { type Live, Stream } from "../../kit/data/live";
 
 export const stream = new Stream({
   url: "/api/sse",
@@ -8,3 +9,10 @@ export const stream = new Stream({
   probe: "/livez",
   channel: "gctd-events",
 });
+
+/** How many events about something came since the component is there; a count also where events may have been missed. */
+export function useEvents(isOurs: (event: Live) => boolean, about: string): number {
+  const [count, setCount] = useState(0);
+  useEffect(() => stream.onAny(isOurs, () => setCount((before) => before + 1)), [about]);
+  return count;
+}

@@ -3,7 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { Cell, useCell } from "../../kit/data/cell";
 import { readPages } from "../../kit/data/http";
-import { stream } from "./live";
+import { stream, useEvents } from "./live";
 import type { Analysis, Repo, Task } from "./types";
 
 export interface Repos {
@@ -41,6 +41,9 @@ export function useRepos(): Repos {
   }, []);
   return useCell(repos);
 }
+
+/** How many events of a repository came: its settings are in them too. */
+export const useEventsOfRepo = (url: string): number => useEvents(({ name, data }) => name === "repo" && (data as Repo).URL === url, url);
 
 /** Read both lists again. */
 export function outdated(delay: number): void {

@@ -1,11 +1,10 @@
 // All tasks that the service knows, newest first: read once, kept up by the events.
 
-import { useEffect, useState } from "preact/hooks";
 import { Cell } from "../../kit/data/cell";
 import type { Live } from "../../kit/data/live";
 import { sequenceOf } from "../../kit/data/positions";
 import { rereading } from "../../kit/data/reread";
-import { stream } from "./live";
+import { stream, useEvents } from "./live";
 import type { Progress, Status, Task } from "./types";
 
 /** A list has no more: beyond it a filter by the service's own parameters is the way. */
@@ -134,13 +133,6 @@ export function takeOut(ids: readonly string[]): { putBack: () => void; settle: 
   };
 }
 
-/** How many events of a task came, in the list or not, since the component is there; a count also where events may have been missed. */
-export function useEventsOf(id: string): number {
-  const [count, setCount] = useState(0);
-  useEffect(() => {
-    const more = () => setCount((before) => before + 1);
-    const isOurs = ({ name, data }: Live) => (name === "task" || name === "stage") && (data as { id: string }).id === id;
-    return stream.onAny(isOurs, more);
-  }, [id]);
-  return count;
-}
+/** How many events of a task came, in the list or not. */
+export const useEventsOf = (id: string): number =>
+  useEvents(({ name, data }) => (name === "task" || name === "stage") && (data as { id: string }).id === id, id);

@@ -4,8 +4,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { say } from "../../kit/parts/dialogs";
 import { ask, Problem, read, textOf } from "../../kit/data/http";
-import { useLoad } from "../../kit/data/load";
+import { useAgain, useLoad } from "../../kit/data/load";
 import { ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { useEventsOfRepo } from "../data/repos";
 
 type Value = string | boolean | readonly string[] | null;
 
@@ -65,6 +66,7 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
   const query = new URLSearchParams(subdir ? { url, subdir } : { url });
   const address = `/api/repo-config?${query}`;
   const { value, error, reload } = useLoad((signal) => read<Config>(address, signal), [address]);
+  useAgain(reload, useEventsOfRepo(url));
   const [config, setConfig] = useState<Config | null>(null);
   const [draft, setDraft] = useState<Record<string, string>>({});
   const [problems, setProblems] = useState<Record<string, string>>({});

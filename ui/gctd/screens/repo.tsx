@@ -13,7 +13,7 @@ import { analyse, analyseFirst, analyseOnce, removeRepo } from "../data/actions"
 import { plural, repoName, shortCommit } from "../data/names";
 import { analysisAt, historyAt } from "../data/places";
 import { ProjectNode, RecentTasks, type Update, useTasksOf } from "../repo/project";
-import { outdated, useRepos } from "../data/repos";
+import { outdated, useEventsOfRepo, useRepos } from "../data/repos";
 import { figuresOf } from "../data/risky";
 import type { ScreenProps } from "../screen";
 import type { Analysis, Repo } from "../data/types";
@@ -40,7 +40,9 @@ export default function Repository({ params }: ScreenProps) {
 }
 
 function Shown({ repo, error, analyses }: { repo: Repo; error: unknown; analyses: readonly Analysis[] }) {
-  const [updates, setUpdates] = useState<readonly Update[] | null>(null);
+  const version = `${useEventsOfRepo(repo.URL)} ${analyses.map((each) => each.task_id).join(" ")}`;
+  const [checked, setChecked] = useState<{ version: string; updates: readonly Update[] } | null>(null);
+  const updates = checked?.version === version ? checked.updates : null; // a check is about the settings and analyses of its time
   const [chosen, choose] = useQuery("project");
   const name = repoName(repo.URL);
   const { projects } = repo.Profile;
@@ -67,7 +69,7 @@ function Shown({ repo, error, analyses }: { repo: Repo; error: unknown; analyses
             <code>{repo.URL}</code>
           </p>
         </div>
-        <Actions repo={repo} setUpdates={setUpdates} />
+        <Actions repo={repo} setUpdates={(found) => setChecked({ version, updates: found })} />
       </header>
       {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : null}
       {repo.StatusReason && <p class="reason">{repo.StatusReason}</p>}
