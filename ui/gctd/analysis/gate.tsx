@@ -1,13 +1,12 @@
 // The quality gate: its verdict on an analysis with the limits in the address, and the fields that set them.
 
-import { useEffect } from "preact/hooks";
 import { read } from "../../kit/data/http";
 import type { Live } from "../../kit/data/live";
-import { useLoad } from "../../kit/data/load";
+import { useAgain, useLoad } from "../../kit/data/load";
 import { Pill } from "../../kit/parts/pill";
 import { go, Link, useQuery, withQuery } from "../../kit/page/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/parts/states";
-import { stream } from "../data/live";
+import { useEvents } from "../data/live";
 import { count, plural, score, shortCommit } from "../data/names";
 import { comparisonAt, functionAt } from "../data/places";
 import type { Task } from "../data/types";
@@ -47,11 +46,9 @@ function commandOf(url: string, project: string, given: readonly (readonly [stri
 
 /** Judge again after each verdict on the project and each analysis of it, such as the analysis of a base, and if one may have been missed. */
 export function useJudgedAgain(id: string, reload: () => void): void {
-  useEffect(() => {
-    const isOurs = ({ name, data }: Live) =>
-      (name === "verdict" || (name === "task" && (data as Task).status === "completed")) && (data as { analysis_id?: string }).analysis_id === id;
-    return stream.onAny(isOurs, reload);
-  }, [id, reload]);
+  const isOurs = ({ name, data }: Live) =>
+    (name === "verdict" || (name === "task" && (data as Task).status === "completed")) && (data as { analysis_id?: string }).analysis_id === id;
+  useAgain(reload, useEvents(isOurs, id));
 }
 
 export function Verdict({ id, task, url, project }: { id: string; task: string; url: string; project: string }) {
