@@ -35,7 +35,7 @@ export interface Reading {
   next: string | null;
 }
 
-export interface LogReading {
+interface LogReading {
   reading: Reading | null;
   error: unknown;
   busy: boolean;

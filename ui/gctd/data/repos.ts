@@ -6,7 +6,7 @@ import { readPages } from "../../kit/data/http";
 import { stream, useEvents } from "./live";
 import type { Analysis, Repo, Task } from "./types";
 
-export interface Repos {
+interface Repos {
   repos: readonly Repo[];
   analyses: readonly Analysis[];
   read: boolean;

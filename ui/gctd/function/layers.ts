@@ -7,7 +7,7 @@ import type { Block, Shown } from "./types";
 export const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** A part of a line, by its columns from 0, with its classes. */
-export interface Segment {
+interface Segment {
   text: string;
   classes: string;
   /** A character that is shown by its number. */

@@ -20,7 +20,7 @@ export interface Source {
   total: number;
 }
 
-export interface Step {
+interface Step {
   target: number;
   blocks: readonly number[];
   crap: number;

@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 
-export interface Held<T> {
+interface Held<T> {
   shown: readonly T[];
   /** How many rows are new, or in another place, since the rows are held. */
   waiting: number;

@@ -20,7 +20,7 @@ export class Problem extends Error {
   }
 }
 
-export interface FieldProblem {
+interface FieldProblem {
   detail: string;
   pointer?: string;
   parameter?: string;

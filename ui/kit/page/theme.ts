@@ -2,7 +2,7 @@
 
 import { Cell } from "../data/cell";
 
-export type Theme = "system" | "light" | "dark";
+type Theme = "system" | "light" | "dark";
 
 const KEY = "theme";
 const ORDER: readonly Theme[] = ["system", "light", "dark"];

@@ -17,7 +17,7 @@ export interface Column<T> {
   phone?: "first" | "second" | "hidden";
 }
 
-export interface Sort {
+interface Sort {
   id: string;
   descending: boolean;
 }

@@ -17,7 +17,7 @@ const FAST = /(\][A-Za-z]\d.+|\d+)$/;
 const SLOW = /(\][A-Za-z]\d)?\d+$/;
 const EAN_13 = /^(\][A-Za-z]\d)?\d{12,13}$/;
 
-export interface Press {
+interface Press {
   text: string;
   /** In milliseconds. */
   at: number;
@@ -30,7 +30,7 @@ export const scans = new Cell(0);
  * The character that a scanner with an English keyboard means. A French keyboard has other characters on the keys of digits, so the
  * place of the key counts, not its character.
  */
-export function meant(event: Pick<KeyboardEvent, "key" | "code" | "shiftKey">): string {
+function meant(event: Pick<KeyboardEvent, "key" | "code" | "shiftKey">): string {
   const digit = /^(?:Digit|Numpad)(\d)$/.exec(event.code)?.[1];
   if (digit && !event.shiftKey) return digit;
   if (event.code === "BracketRight" && !event.shiftKey && event.key !== "]") return "]";
@@ -42,7 +42,7 @@ export function meant(event: Pick<KeyboardEvent, "key" | "code" | "shiftKey">): 
  *
  * A busy computer makes a gap inside a code, and a quantity may have been typed just before one: a sound code is preferred.
  */
-export function scannedIn(presses: readonly Press[], end: "Enter" | "Tab", at: number): string | null {
+function scannedIn(presses: readonly Press[], end: "Enter" | "Tab", at: number): string | null {
   const fast = fastIn(presses, at);
   const slow = end === "Enter" ? slowIn(presses, at) : null;
   const found = [fast, slow].filter((code) => code !== null).sort((a, b) => b.length - a.length);

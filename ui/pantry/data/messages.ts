@@ -3,7 +3,7 @@
 import { Cell } from "../../kit/data/cell";
 import { textOf } from "../../kit/data/http";
 
-export interface Complaint {
+interface Complaint {
   id: number;
   text: string;
   /** When it came, in milliseconds since 1970. */

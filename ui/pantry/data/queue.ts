@@ -25,7 +25,7 @@ export interface Change {
   refusal: string | null;
 }
 
-export interface Queue {
+interface Queue {
   waiting: readonly Change[];
   refused: readonly Change[];
   /** Why the first waiting change could not be sent; null while it is under way. */
