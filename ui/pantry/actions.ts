@@ -85,9 +85,9 @@ const notTold = (text: string): Error => new Error(`It is not known what ${text}
 interface Found {
   /** Empty for a text without a code. */
   code: string;
-  /** What the code names, if it is not the key of a product. */
+  /** The product of a code that is not the key of a product. */
   barcode: Barcode | undefined;
-  /** The code is known here, or all codes are, or it is none. */
+  /** Whether its product is certain: a text without a sound code has none, and other ones are known here, or all codes are. */
   isTold: boolean;
 }
 

@@ -255,7 +255,7 @@ async def test_an_error_is_shown_for_no_other_function(measured: Measured, reade
 
 
 async def test_an_error_goes_with_the_next_success(measured: Measured, reader: Visitor) -> None:
-    """What got worse, on the overview, and the functions of the palette are read for each new analysis."""
+    """The overview reads the regressions, and the palette the functions, for each new analysis."""
     reads = re.compile(r"/history\?bases=false|entries=200")
 
     async def refuse(route: Route) -> None:

@@ -86,7 +86,7 @@ interface Draft {
 const OPEN = "pantry-import";
 const unsettled = kept<Preview | null>(OPEN, null, "sessionStorage");
 
-/** What was typed, and its results. It outlasts a change of the view. */
+/** The typed table and its results. They outlast a change of the view. */
 const draft = new Cell<Draft>({ text: unsettled?.table ?? "", preview: unsettled, result: "", problem: "", isSending: false });
 
 const set = (part: Partial<Draft>): void => draft.set({ ...draft.value, ...part });
