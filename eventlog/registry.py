@@ -119,17 +119,21 @@ class Registry:
 
         `prev` is the digest of the aggregate's previous commit.
 
-        Raises ValueError for an event or a state whose class is not registered or that JSON cannot carry, and for personal
-        fields that are not sealed.
+        Raises ValueError for an event or a state whose class is not registered or that JSON cannot carry, for example with a
+        number that is not finite, and for personal fields that are not sealed.
         """
         body = CommitBody(
             id=commit.id,
             at=commit.at,
             prev=prev,
             events=[self._encode_event(event, text) for event, text in zip_longest(commit.events, sealed)],
-            state=StateBody(self._raw(commit.state), self._type_of(commit.state).version),
+            state=self._encode_state(commit.state),
         )
         return self._encoder.encode(body)
+
+    def _encode_state(self, state: Any) -> StateBody:
+        found = self._type_of(state)
+        return StateBody(self._raw(found, state), found.version)
 
     def _encode_event(self, event: NewEvent, sealed: str | None) -> EventBody:
         found, context, data = self._type_of(event.data), event.context, event.data
@@ -140,7 +144,7 @@ class Registry:
                 raise ValueError(f"{found.name} has personal fields, and this log was given no keyring to seal them with")
         return EventBody(
             found.name,
-            self._raw(data),
+            self._raw(found, data),
             found.version,
             context.key,
             context.fingerprint,
@@ -158,11 +162,14 @@ class Registry:
         """The name of an event's type. Raises ValueError for one whose class is not registered."""
         return self._type_of(event).name
 
-    def _raw(self, value: Any) -> msgspec.Raw:
+    def _raw(self, found: _Type, value: Any) -> msgspec.Raw:
         try:
-            return msgspec.Raw(self._encoder.encode(value))
-        except (TypeError, OverflowError, RecursionError) as error:
-            raise ValueError(f"{type(value).__name__} cannot be encoded: {error}") from error
+            encoded = self._encoder.encode(value)
+            if _NOTHING in encoded:  # a number that is not finite is encoded as null, which its type does not read
+                found.decoder.decode(encoded)
+        except (TypeError, OverflowError, RecursionError, msgspec.DecodeError) as error:
+            raise ValueError(f"{found.name} cannot be encoded: {error}") from error
+        return msgspec.Raw(encoded)
 
     def _type_of(self, value: Any) -> _Type:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -124,6 +125,7 @@ UNFIT: dict[str, list[Any]] = {
     "number": [Added(amount=10**5000, total=0)],
     "field": [Added(amount=1, total=0, by=cast("str", object()))],
     "text": [Added(amount=1, total=0, by="\ud800")],
+    "not finite": [Added(amount=cast("int", math.nan), total=0)],
 }
 UNCHECKED: Decider[Counter, Add, Any] = Decider(COUNTER.category, _decide_anything, _evolve_anything)
 
