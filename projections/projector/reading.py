@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from eventlog import Commit, EventLog, Unavailable
 from eventlog.support.during import during
@@ -29,11 +29,9 @@ class ProjectorReader:
         self.end_seen = 0
         """The last sequence of the log when it was asked last."""
 
-    @asynccontextmanager
-    async def reading(self, backlog: Backlog, after: int, until: int | None) -> AsyncIterator[None]:
+    def reading(self, backlog: Backlog, after: int, until: int | None) -> AbstractAsyncContextManager[object]:
         """During the block, put the commits after a sequence into the backlog, which gets errors of the log too."""
-        async with during(self._read(backlog, after, until)):
-            yield
+        return during(self._read(backlog, after, until))
 
     @asynccontextmanager
     async def following(self, backlog: Backlog, after: int, until: int | None) -> AsyncIterator[None]:

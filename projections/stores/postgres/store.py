@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import asyncpg
@@ -84,13 +84,11 @@ class PostgresStore(PostgresReader):
         Raises NotLeading where another process writes.
         """
         batch = writing.RowBatch([pair for step in steps for pair in last_changes(step)], keys, parked)
-        async with self._writing:
-            with translated(self.address):
-                writer = await self._writer()
-                try:
-                    return await self._advance(writer, steps, batch, marks)
-                except asyncpg.CharacterNotInRepertoireError:
-                    return await self._advance(writer, steps, batch.without_nuls(), marks)
+        async with self._turn() as writer:
+            try:
+                return await self._advance(writer, steps, batch, marks)
+            except asyncpg.CharacterNotInRepertoireError:
+                return await self._advance(writer, steps, batch.without_nuls(), marks)
 
     async def _advance(
         self, writer: Any, steps: Sequence[Step], batch: writing.RowBatch, marks: Sequence[Mark]
@@ -105,22 +103,16 @@ class PostgresStore(PostgresReader):
 
     async def forget(self, projections: Sequence[Projection]) -> None:
         """Empty the tables of these projections and remove their checkpoints, in one transaction. Raises NotLeading."""
-        async with self._writing:
-            with translated(self.address):
-                writer = await self._writer()
-                async with writer.transaction():
-                    for projection in reversed(projections):
-                        await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
-                    await lease.check(writer, self._election.token)
+        async with self._turn() as writer, writer.transaction():
+            for projection in reversed(projections):
+                await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
+            await lease.check(writer, self._election.token)
 
     async def keep_scrubs(self, stream: str, state: str) -> None:
         """Keep the state of the passes over a log. Raises NotLeading."""
-        async with self._writing:
-            with translated(self.address):
-                writer = await self._writer()
-                async with writer.transaction():
-                    await writing.write_scrubs(writer, stream, state)
-                    await lease.check(writer, self._election.token)
+        async with self._turn() as writer, writer.transaction():
+            await writing.write_scrubs(writer, stream, state)
+            await lease.check(writer, self._election.token)
 
     async def migrate(
         self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
@@ -143,31 +135,31 @@ class PostgresStore(PostgresReader):
 
     async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
         """Do without the indexes of empty tables that only queries need, until `make_indexes`. Raises NotLeading."""
-        async with self._writing:
-            with translated(self.address):
-                writer = await self._writer()
-                async with writer.transaction():
-                    await indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+        async with self._turn() as writer, writer.transaction():
+            await indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
 
     async def make_indexes(self) -> None:
         """Make the indexes that have been left out. Raises NotLeading."""
-        async with self._writing:
-            with translated(self.address):
-                await indexes.make(await self._writer())
+        async with self._turn() as writer:
+            await indexes.make(writer)
 
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
         """Have a copy (`PostgresCopies`) take the place of the live tables, which are kept as the other part.
 
         See `projections.rebuild.copies.Switching`. Raises NotLeading where another process writes.
         """
+        async with self._turn() as writer:
+            await switching.change_places(writer, part, projections, self._election.channel, self._election.token)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[Any]:
+        """The connection that writes, for one task at a time. Raises NotLeading."""
         async with self._writing:
             with translated(self.address):
-                writer = await self._writer()
-                await switching.change_places(writer, part, projections, self._election.channel, self._election.token)
+                yield await self._writer()
 
     async def _writer(self) -> Any:
-        if self._pool is None:
-            self._opened()
+        self._opened()
         if not await self._election.take():
             raise NotLeading(f"{self.address} is brought up to date by another process")
         return self._election.connection
