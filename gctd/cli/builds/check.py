@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,12 +136,10 @@ def _write(output: Output, found: Sequence[ProjectJudgement], format_: str, file
         "markdown": lambda: "\n".join(one.comment() for one in found).encode(),
         "sarif": lambda: combined_sarif(found),
     }.get(format_)
-    if content is not None and file is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content())
-        sys.stdout.buffer.flush()
-        return
-    if content is not None and file is not None:
+    if content is not None:
+        if file is None:
+            output.content(content())
+            return
         file.write_bytes(content())
         output.note(f"written: {file}")
     for index, one in enumerate(found):

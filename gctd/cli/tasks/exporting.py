@@ -14,7 +14,6 @@ from gctd.cli.repos.history import analyses_of, project_option
 from gctd.cli.session import Session, client_command
 from terminalkit.commands.options import Choice, examples
 from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure
 
 FORMATS = ("json", "go-crap", "csv", "sarif", "markdown", "profile")
 
@@ -81,10 +80,7 @@ async def _export(session: Session, task_id: str, form: str, file: Path | None, 
     if file is None:
         output.content(content)
         return ExitCode.OK
-    try:
-        await asyncio.to_thread(file.write_bytes, content)
-    except OSError as error:
-        raise Failure(session.invocation.what, f"{file} cannot be written: {error.strerror}") from error
+    await asyncio.to_thread(file.write_bytes, content)
     if output.json:
         output.document({"task": task_id, "format": form, "file": str(file), "size": len(content)})
     else:
