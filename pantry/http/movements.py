@@ -24,38 +24,28 @@ from servicekit.command_context import context, replayed
 
 
 @message
-class ListMovements:
-    """Which movements to list."""
-
-    ean13: str | None = query(default=None, max_length=13, description="only movements of this product")
-    type: MovementType | None = query(default=None, empty=True)
-    since: datetime | None = moment(name="from", description="not before", empty=True)
-    until: datetime | None = moment(name="to", description="not after", empty=True)
-    limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="resumes after a page")
-
-
-@message
-class ListMovementsOfProduct:
-    """Which movements of a product to list."""
-
-    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
-    type: MovementType | None = query(default=None, empty=True)
-    since: datetime | None = moment(name="from", description="not before", empty=True)
-    until: datetime | None = moment(name="to", description="not after", empty=True)
-    limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="resumes after a page")
-
-
-@message
 class ListStocktakes:
     """Which stocktakes to list."""
 
-    ean13: str | None = query(default=None, max_length=13, description="only stocktakes of this product")
+    ean13: str | None = query(default=None, max_length=13, description="only of this product")
     since: datetime | None = moment(name="from", description="not before", empty=True)
     until: datetime | None = moment(name="to", description="not after", empty=True)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="resumes after a page")
+
+
+@message
+class ListMovements(ListStocktakes):
+    """Which movements to list."""
+
+    type: MovementType | None = query(default=None, empty=True)
+
+
+@message
+class ListMovementsOfProduct(ListMovements):
+    """Which movements of a product to list."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
 
 
 @message
@@ -128,23 +118,10 @@ class CountBody:
 
 async def list_movements(request: ListMovements, call: Call[Services]) -> Answer[Sequence[MovementBody]]:
     """Movements, newest first."""
-    return await _list(request, request.ean13, call)
-
-
-async def list_movements_of_product(request: ListMovementsOfProduct, call: Call[Services]) -> Answer[Sequence[MovementBody]]:
-    """Movements of a product, newest first."""
-    if await call.services.queries.product(request.ean13) is None:
-        raise NotFound(f"there is no product {request.ean13}")
-    return await _list(request, request.ean13, call)
-
-
-async def _list(
-    request: ListMovements | ListMovementsOfProduct, ean13: str | None, call: Call[Services]
-) -> Answer[Sequence[MovementBody]]:
     if request.since is not None and request.until is not None:
         period(request.since, request.until)
     found = await call.services.queries.movements(
-        ean13=ean13,
+        ean13=request.ean13,
         type=request.type.value if request.type else None,
         since=request.since,
         until=request.until,
@@ -153,6 +130,13 @@ async def _list(
     )
     page, more = page_of(found, request.limit, lambda one: (one.created_at, one.sequence, one.position))
     return Answer([MovementBody.of(movement) for movement in page], cursor=more)
+
+
+async def list_movements_of_product(request: ListMovementsOfProduct, call: Call[Services]) -> Answer[Sequence[MovementBody]]:
+    """Movements of a product, newest first."""
+    if await call.services.queries.product(request.ean13) is None:
+        raise NotFound(f"there is no product {request.ean13}")
+    return await list_movements(request, call)
 
 
 def _before(cursor: str) -> tuple[str, int, int]:
