@@ -34,7 +34,7 @@ function follow() {
     connection += 1;
     state.textContent = "reconnecting";
   };
-  events.addEventListener("reset", () => location.reload()); // the log was replaced: sequences begin again
+  events.addEventListener("reset", () => location.reload()); // the sequences are of another log
   events.addEventListener("balance", (event) => take(JSON.parse(event.data), Number.parseInt(event.lastEventId)));
 }
 

@@ -174,7 +174,7 @@ async def test_a_check_names_the_projects_that_it_skipped(measured: Measured, re
 
 
 async def test_settings_and_findings_follow_the_change_of_another_user(measured: Measured, reader: Visitor) -> None:
-    """A draft stays. What a check found before the change is left out."""
+    """A draft stays. The finding of an earlier check ends."""
     await reader.context.route("**/api/repos/check-updates", lambda route: route.fulfill(json=[CHECKED]))
     page = await reader.open(await measured.repository())
     settings = page.get_by_role("region", name="Settings for all projects")
