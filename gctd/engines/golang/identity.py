@@ -15,8 +15,8 @@ from hashlib import blake2b
 import msgspec
 from tree_sitter import Node
 
-# A literal or comment without an end is one token up to where it could end: a search that fails there, at each of many quotes,
-# would take quadratic time.
+# An unclosed literal or comment is one token to its last possible end. Without a token, each of many quotes would be searched to
+# there, which takes quadratic time.
 _TOKEN = re.compile(
     rb"//[^\n]*|/\*.*?(?:\*/|\Z)|`[^`]*`?|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?|[A-Za-z0-9_\x80-\xff]+"
     rb"|<<=|>>=|&\^=|\.\.\.|&&|\|\||<-|\+\+|--|[-=!<>:+*/%&|^]=|<<|>>|&\^|\S",
