@@ -227,14 +227,14 @@ class WorkerProcess:
                 continue
             try:
                 job = await next_job(queues, until_tick(self._pace.fetch), self._held)
+                if job is not None and self._held.is_set():
+                    await job.nak(0)
+                    continue
             except EventLogError as error:
                 _log.warning("no jobs can be fetched", error=str(error))
                 await asyncio.sleep(BACK_OFF)
                 continue
             if job is None:
-                continue
-            if self._held.is_set():
-                await job.nak(0)
                 continue
             await self._see_through(job)
             if self._pace.once:

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from eventlog.broker.job import Job
 from eventlog.broker.presence import Presence
 from eventlog.commands import Commands
+from eventlog.errors import Unavailable
 from gctd.control.heartbeat import decoded
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import CompleteTask, QueueTask
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.settings import Settings
 from gctd.wiring.broker import Broker, open_broker
+from gctd.worker import process
 from gctd.worker.attempts import handlers, reports
 from gctd.worker.main import work
 from gctd.worker.usage import UsageMeter
@@ -43,6 +46,35 @@ async def test_a_worker_ends_with_an_error_of_its_heartbeat(
     with pytest.raises(RuntimeError, match="cannot be listed"):
         async with asyncio.timeout(60):
             await work(settings, instead=FakeWork(settings))
+
+
+async def test_a_job_that_cannot_go_back_while_the_worker_is_paused_does_not_end_the_worker(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause comes with the job, and the broker is away. The broker gives the job to another worker by itself."""
+    settings = Settings(nats_url=nats_url, cache_directory=tmp_path, presence_ttl=1.0, worker_id="w")
+    refused = asyncio.Event()
+
+    async def next_job(_: Any, __: float, held: asyncio.Event) -> Job | None:
+        if refused.is_set():
+            await asyncio.sleep(0.01)
+            return None
+        held.set()
+        return Job("scan", "task-1", b"{}", 1, 1, 60.0, None, "", "", "")  # type: ignore[arg-type]
+
+    async def nak(_: Job, __: float) -> None:
+        refused.set()
+        raise Unavailable("the broker is away")
+
+    monkeypatch.setattr(process, "next_job", next_job)
+    monkeypatch.setattr(Job, "nak", nak)
+    async with asyncio.timeout(60), open_broker(settings, name="test") as broker:
+        working = asyncio.create_task(work(settings, instead=FakeWork(settings)))
+        await refused.wait()
+        assert await announced(broker, "w") == ()
+        assert not working.done()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
 
 
 class HeldReports:
