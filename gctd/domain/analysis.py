@@ -48,7 +48,7 @@ class CommitFacts:
 
 @attrs.frozen(kw_only=True)
 class PackageProblem:
-    """A package without coverage, and why: no tests, build failed, panicked, timed out, failed, or not in an uploaded profile."""
+    """A package without coverage, and why: no tests, build failed, panicked, timed out, killed, failed, or not in an upload."""
 
     path: str
     reason: str

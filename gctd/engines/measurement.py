@@ -17,7 +17,7 @@ from gctd.engines.golang.complexity import SourceFile
 from gctd.engines.golang.constraints import Platform, not_built
 from gctd.engines.state import State
 
-Outcome = Literal["ok", "no tests", "failed", "build failed", "panicked", "timed out"]
+Outcome = Literal["ok", "no tests", "failed", "build failed", "panicked", "timed out", "killed"]
 """Outcome of the tests of a package."""
 Scope = Literal["own", "module"]
 """The tests that count for a package: its own, or the tests of all packages of the module (`-coverpkg`)."""

@@ -11,7 +11,7 @@ class State(StrEnum):
     - `measured`: the tests of its package ran to their end.
     - `other_tests`: its package has no tests, and tests of other packages reach it.
     - `no_tests`: its package has no tests, and no other test reaches it.
-    - `tests_failed`: tests failed, panicked or took too long, so its coverage is a lower bound or unknown.
+    - `tests_failed`: tests failed, panicked, took too long or were killed, so its coverage is a lower bound or unknown.
     - `build_failed`: its package or the package's tests do not build.
     - `not_built`: it is not built on this platform.
     - `generated`: a program wrote its file.

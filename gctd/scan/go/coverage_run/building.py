@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gctd.scan.go.coverage_run.events import REASON, PackageResult
+from gctd.scan.go.coverage_run.events import KILLED, REASON, PackageResult
 
 ARGUMENTS = ("list", "-e", "-export", "-json=ImportPath,Export,GoFiles,CgoFiles,Error,DepsErrors,TestImports,XTestImports")
 """The command of go that compiles packages and prints what `broken_packages` reads; flags of the build and patterns follow."""
@@ -38,7 +38,10 @@ def broken_packages(output: str) -> tuple[PackageResult, ...]:
         found = next((path for path in needed if path in broken), None)
         if found is not None and one["ImportPath"] not in broken:
             broken[one["ImportPath"]] = f"its tests import {found}, which does not build"
-    return tuple(PackageResult(path=path, outcome="build failed", reason=why[:REASON]) for path, why in sorted(broken.items()))
+    return tuple(
+        PackageResult(path=path, outcome="killed" if KILLED in why else "build failed", reason=why[:REASON])
+        for path, why in sorted(broken.items())
+    )
 
 
 def _documents(output: str) -> Iterator[Mapping[str, Any]]:

@@ -13,6 +13,8 @@ from gctd.scan.isolation.output import OnLog
 
 REASON = 400
 """Characters that a reason may have."""
+KILLED = "signal: killed"
+"""How go tells of a program that SIGKILL has ended, as the kernel sends it for want of memory."""
 _LONGEST_LINE = 1 << 20
 _KEPT = 12
 _NOISE = ("=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS", "--- SKIP", "PASS")
@@ -153,7 +155,8 @@ class GoTestEvents:
     def _judge(self, package: _Package, ended_early: str) -> tuple[Outcome, str]:
         if package.not_built or package.failed_build:
             output = [line for line in self._build.get(package.failed_build, []) if not line.startswith("#")]
-            return "build failed", "; ".join(output[:5]) or package.not_built
+            killed = next((line for line in output if line.endswith(KILLED)), "")
+            return ("killed", killed) if killed else ("build failed", "; ".join(output[:5]) or package.not_built)
         if package.timed_out and package.ended != "pass":
             return "timed out", package.timed_out.removeprefix("panic: ")
         if package.ended == "pass" and package.has_tests and not package.ran and not package.covered:
@@ -164,6 +167,8 @@ class GoTestEvents:
             return "no tests", "it has no tests"
         if not package.ended:
             return "timed out", ended_early or "go test ended before the package's tests did"
+        if package.last_words[-1:] == [KILLED] and not package.covered:
+            return "killed", f"its tests ended by a {KILLED}"
         if package.panicked and not package.covered:
             return "panicked", package.panicked
         if package.failed_tests:

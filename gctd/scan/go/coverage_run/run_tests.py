@@ -112,7 +112,7 @@ class _TestRun:
             flags=flags,
             workspace=self._plan.workspace,
             platform=loaded.platform,
-            repeatable=not loaded.not_downloaded and all(one.outcome != "timed out" for one in packages),
+            repeatable=not loaded.not_downloaded and all(one.outcome not in ("timed out", "killed") for one in packages),
         )
 
     async def _test(self, loaded: PackageListing, seconds: float) -> GoTestRun:

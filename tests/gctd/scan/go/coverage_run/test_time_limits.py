@@ -78,6 +78,32 @@ async def test_a_run_that_is_over_its_time_after_a_test_failed_counts(make: Any,
     assert "its time was over" in reasons(run)["late"]
 
 
+@pytest.mark.parametrize("before", ["", "t.Error()\n"])
+async def test_tests_that_the_machine_ends_have_not_failed(make: Any, before: str) -> None:
+    """As the kernel ends the largest process for want of memory. The next run may have enough of it."""
+    kill = gorepo.with_test("killed", f"{before}syscall.Kill(os.Getpid(), syscall.SIGKILL)\nselect {{}}", "os", "syscall")
+    files = {"go.mod": gorepo.module("example.com/x"), **gorepo.under("good", gorepo.tested("good"))}
+    run = await make({**files, **gorepo.under("killed", kill)}).run()
+    assert outcomes(run) == {"good": "ok", "killed": "killed"}
+    assert reasons(run)["killed"] == "its tests ended by a signal: killed"
+    assert not run.repeatable
+
+
+async def test_a_package_whose_compiler_the_machine_ends_is_not_broken(make: Any, tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = [
+        {"Action": "build-output", "ImportPath": "large", "Output": "large: /go/pkg/tool/compile: signal: killed\n"},
+        {"Action": "fail", "Package": "large", "Elapsed": 0, "FailedBuild": "large"},
+        {"Action": "output", "Package": "good", "Output": "coverage: 50.0% of statements\n"},
+        {"Action": "pass", "Package": "good", "Elapsed": 0.1},
+    ]
+    go = hanging(tmp_path, ["good", "large"], *events)
+    go.write_text(go.read_text().replace("exec sleep 60\n", "exit 1\n"))
+    run = await attrs.evolve(make("single"), toolchain=Toolchain(go, "go1")).run()
+    assert outcomes(run) == {"good": "no tests", "large": "killed"}
+    assert reasons(run)["large"] == "large: /go/pkg/tool/compile: signal: killed"
+    assert not run.repeatable
+
+
 async def test_tests_that_no_time_limit_of_go_ends_are_ended(make: Any) -> None:
     """A test that stops its process: finished packages count, and the others are reported as timed out."""
     marker = unused_sleep()
