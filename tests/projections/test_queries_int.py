@@ -130,7 +130,9 @@ def tracker_rows() -> Iterator[Put]:
         verdict = attrs.evolve(sample(Verdict), id=f"v{number}", repo_id=f"r{number}", result=result, asked_at=at(number))
         yield Put(VERDICTS, verdict_row(verdict, 55 + number))
     for number, step in enumerate(DeliveryStatus):
-        delivery = attrs.evolve(sample(Delivery), id=f"d{number}", status=step, received_at=at(9 - number))
+        delivery = attrs.evolve(
+            sample(Delivery), id=f"d{number}", repo_id="r1", commit_sha="b3" * 20, status=step, received_at=at(9 - number)
+        )
         yield Put(DELIVERIES, delivery_row(delivery, 70 + number))
     for number in range(3):
         yield Put(WORKERS, worker_row(attrs.evolve(sample(Worker), id=f"w{2 - number}", running=number == 1), 60 + number))

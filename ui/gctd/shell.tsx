@@ -1,7 +1,7 @@
 // The frame of every screen: the navigation, the way to a screen's file, the page for an address that has none.
 
 import type { ComponentChildren, FunctionComponent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ErrorBoundary } from "../kit/page/boundary";
 import { useCell } from "../kit/data/cell";
 import { complain } from "../kit/parts/dialogs";
@@ -97,7 +97,7 @@ function Finder() {
       () => (setOpen(false), complain("The service cannot be reached.")),
     );
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
       event.preventDefault();

@@ -96,6 +96,7 @@ async def test_other_pages_claim_nothing_about_repositories_that_cannot_be_read(
         await measured.system.until_repo(measured.single.url, "ready")
     away = True
     await page.goto(measured.system.url + "/workers")
+    await expect(page.get_by_role("button", name="Find")).to_be_visible()
     await page.keyboard.press("Control+k")
     found = page.get_by_role("dialog", name="Go to")
     await found.get_by_role("combobox").fill("shop repository")
@@ -265,6 +266,7 @@ async def test_an_error_goes_with_the_next_success(measured: Measured, reader: V
     page, other = await reader.open("/"), await reader.open("/workers")
     worse = page.get_by_role("region", name="Worse this week")
     await expect(worse).to_contain_text("the tables are away")
+    await expect(other.get_by_role("button", name="Find")).to_be_visible()
     await other.keyboard.press("Control+k")
     found = other.get_by_role("dialog", name="Go to")
     await expect(found).to_contain_text("Functions could not be read: the tables are away")
