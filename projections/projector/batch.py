@@ -92,21 +92,21 @@ def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
 def _with_first_values(step: Step, table: Table, fixed: Sequence[int]) -> tuple[Rows, Rows]:
     """The last changes of a table's rows, with the first values of the fixed columns; new rows after a deletion are apart."""
     rows: Rows = {}
-    anew: Rows = {}
+    fresh: Rows = {}
     for change in step.changes:
         if change.table.name != table.name:
             continue
         key = _key_of(change)
         if not isinstance(change, Put):
             rows[key] = None
-            anew.pop(key, None)
+            fresh.pop(key, None)
             continue
         deleted = rows.get(key, ()) is None
-        before, row = anew.get(key) if deleted else rows.get(key), change.row
+        before, row = fresh.get(key) if deleted else rows.get(key), change.row
         if before is not None:
             row = tuple(before[index] if index in fixed else value for index, value in enumerate(row))
-        (anew if deleted else rows)[key] = row
-    return {key: row for key, row in rows.items() if key not in anew}, anew
+        (fresh if deleted else rows)[key] = row
+    return {key: row for key, row in rows.items() if key not in fresh}, fresh
 
 
 def narrowed(step: Step) -> Sequence[tuple[Table, Rows]]:
