@@ -172,7 +172,7 @@ class Client(ServiceClient):
     async def export(self, task_id: str, form: str, *, from_: str | None = None) -> bytes:
         """Return the analysis of a task as a file. Raises NotFound if the analysis is missing.
 
-        `from_` is the base of a comment: a task or a commit.
+        `from_` is the base of a comment: a task, a commit or a ref.
         """
         query = only(format=form) | ({} if from_ is None else {"from": from_})
         return await self._transport.content(f"/api/tasks/{segment(task_id)}/export", query=query, media="*/*")

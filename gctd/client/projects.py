@@ -47,11 +47,13 @@ class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a function, its CRAP value, and the state of its coverage."""
+    """The place of a function, its values, and the state of its coverage; `coverage` is in per cent, None if unknown."""
 
     file: str
     line: int
     crap: float
+    cyclomatic: int
+    coverage: float | None
     state: str = ""
     reason: str = ""
 
@@ -112,8 +114,8 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str | None = None
 
 
-class Unmeasured(msgspec.Struct, frozen=True, kw_only=True):
-    """A function that lost its measurement; `before` is what was measured last."""
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """A function at the base and now."""
 
     function: str
     before: Values
@@ -123,16 +125,18 @@ class Unmeasured(msgspec.Struct, frozen=True, kw_only=True):
 class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
     """The gate's judgement of an analysis. `offending` counts the functions behind it, of which `functions` has some.
 
-    `result` is `passed`, `failed` or `unknown`, with the cause of `unknown` in `reason`. `lost` counts the functions that are not
-    measured any more, of which `unmeasured` has some.
+    `result` is `passed`, `failed` or `unknown`, with the cause of `unknown` in `reason`. `no_longer_risky` counts the
+    functions of which `fixed` has some. `lost` counts the functions that are not measured any more; `unmeasured` has some.
     """
 
     result: str
     reason: str = ""
     verdict: str | None = None
     base: Base
+    no_longer_risky: int = 0
+    fixed: tuple[Compared, ...] = ()
     lost: int = 0
-    unmeasured: tuple[Unmeasured, ...] = ()
+    unmeasured: tuple[Compared, ...] = ()
     project: str
     before: Point | None
     after: Point

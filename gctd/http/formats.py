@@ -50,5 +50,3 @@ TAGS: Schema = {"type": "array", "items": {"type": "string", "pattern": f"^{TAG}
 """Build tags of Go."""
 DURATION: Schema = {"type": ["string", "null"], "format": "go-duration"}
 """A duration as Go writes it, 1 s to 24 h (`gctd.domain.options.parse_duration`)."""
-POINT: Schema = {"type": ["string", "null"], "pattern": "^(task-[0-9]{1,30}|[0-9A-Fa-f]{7,64})$"}
-"""An analysis of a project, by its task or by the first digits of its commit."""

@@ -195,6 +195,17 @@ class TrackerQueries:
         )
         return [AnalysisView.of(row) for row in rows]
 
+    async def analysis_of_ref(self, analysis_id: str, ref: str) -> AnalysisView | None:
+        """The last analysis of a ref of a project, without bases of comparisons: these have the ref of another commit."""
+        row = await self._store.fetch_one(
+            """
+            SELECT * FROM analyses WHERE analysis_id = $1 AND ref = $2 AND NOT baseline
+            ORDER BY measured DESC, sequence DESC LIMIT 1""",
+            analysis_id,
+            ref,
+        )
+        return AnalysisView.of(row) if row else None
+
     async def analyses_at(self, analysis_id: str, commit_sha: str) -> Sequence[AnalysisView]:
         """Return all analyses of a commit of a project, the first one first: so the answer for a commit does not change."""
         rows = await self._store.fetch(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gctd.cli.builds.limits import limit_options
-from gctd.cli.builds.results import RESULTS, require_passed, show_checks, show_functions
+from gctd.cli.builds.results import RESULTS, JudgedFunction, require_passed, show_checks, show_functions
 from gctd.cli.options import Sources, setting_options
 from terminalkit.commands.command import command
 from terminalkit.commands.options import Choice, examples
@@ -164,18 +164,9 @@ def _show(output: Output, one: ProjectJudgement, *, apart: bool) -> None:
         ]
     )
     show_checks(output, [(says(each, one.rules), each.value, each.limit, each.passed) for each in one.verdict.checks])
-    show_functions(
-        output,
-        [
-            (
-                each.before.crap if each.before else None,
-                each.after.crap,
-                each.after.function,
-                f"{each.after.file}:{each.after.line}",
-                [name.value for name in each.checks],
-            )
-            for each in one.verdict.offenders[:LISTED]
-        ],
-    )
-    if (more := len(one.verdict.offenders) - LISTED) > 0:
+    verdict = one.verdict
+    functions = [JudgedFunction(each.after.function, each.before, each.after, each.checks) for each in verdict.offenders]
+    functions += [JudgedFunction(each.entry.function, each.before, each.entry) for each in verdict.fixed]
+    show_functions(output, functions[:LISTED])
+    if (more := len(functions) - LISTED) > 0:
         output.note(f"{more} more: see --format json")

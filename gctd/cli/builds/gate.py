@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from gctd.cli.builds.limits import limit_options
-from gctd.cli.builds.results import RESULTS, require_passed, show_checks, show_functions
+from gctd.cli.builds.results import RESULTS, JudgedFunction, require_passed, show_checks, show_functions
 from gctd.cli.completion import repo_urls
 from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project_option
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.text import commit, score
-from gctd.client.projects import Gate, Unmeasured
+from gctd.client.projects import Compared, Gate
 from terminalkit.commands.options import DURATION, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Column, Painted
@@ -41,8 +41,8 @@ POLL = 1.0
 @click.argument("url", shell_complete=repo_urls)
 @project_option
 @click.option("--base", help="Branch, tag or commit to compare with.  [default: the commit analysed before on the same ref]")
-@click.option("--from", "from_", help="Task or commit to compare with, both analysed already; that verdict is not kept.")
-@click.option("--to", help="Task or commit to judge.  [default: the latest analysis]")
+@click.option("--from", "from_", help="Task, commit or ref to compare with, analysed already; that verdict is not kept.")
+@click.option("--to", help="Task, commit or ref to judge, analysed already.  [default: the latest analysis]")
 @limit_options
 @click.option("--wait", type=DURATION, help="Longest to wait for the analysis of the base, as 10m.  [default: do not wait]")
 @click.option("--markdown", is_flag=True, help="Write a comment for a pull request.")
@@ -145,14 +145,8 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
     show_functions(
         output,
         [
-            (
-                one.before.crap if one.before else None,
-                one.after.crap,
-                one.function,
-                f"{one.after.file}:{one.after.line}",
-                one.checks,
-            )
-            for one in found.functions
+            *(JudgedFunction(one.function, one.before, one.after, one.checks) for one in found.functions),
+            *(JudgedFunction(one.function, one.before, one.after) for one in found.fixed),
         ],
     )
     if found.unmeasured:
@@ -162,11 +156,11 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
     lost = found.lost - len(found.unmeasured)
     if lost > 0:
         output.note(f"{lost} more are not measured any more: see --limit")
-    more = found.offending - len(found.functions)
+    more = found.offending - len(found.functions) + found.no_longer_risky - len(found.fixed)
     if more > 0:
         output.note(f"{more} more: see --limit")
 
 
-def _lost(one: Unmeasured) -> list[Cell]:
+def _lost(one: Compared) -> list[Cell]:
     after = one.after
     return [score(one.before.crap), one.function, f"{after.file}:{after.line}", f"{after.state}: {after.reason}"]

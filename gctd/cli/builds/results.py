@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import attrs
 
 from gctd.cli.tables.text import score
 from terminalkit.display.output import Output
@@ -26,16 +29,61 @@ def show_checks(output: Output, checks: Sequence[tuple[str, float | None, float,
         output.table(columns, [[text, _value(value), f"{limit:g}", _WORDS[passed]] for text, value, limit, passed in checks])
 
 
-def show_functions(output: Output, functions: Sequence[tuple[float | None, float, str, str, Iterable[str]]]) -> None:
-    """Print the functions that failed a check: the value before and now, name, place, and the checks."""
+class Measured(Protocol):
+    """The place and the values of a function at one commit; `coverage` is in per cent, None if unknown."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def crap(self) -> float: ...
+    @property
+    def cyclomatic(self) -> int: ...
+    @property
+    def coverage(self) -> float | None: ...
+
+
+@attrs.frozen
+class JudgedFunction:
+    """A function that failed `checks`, or, without checks, one that is not risky any more. `before` is None for a new one."""
+
+    name: str
+    before: Measured | None
+    now: Measured
+    checks: Sequence[str] = ()
+
+    @property
+    def why(self) -> str:
+        """The values behind the CRAP value that changed; for a new function, or without a base, all of them."""
+        coverage = _percent(self.now.coverage)
+        if self.before is None:
+            return f"complexity {self.now.cyclomatic}, coverage {coverage}"
+        changes = []
+        if self.before.cyclomatic != self.now.cyclomatic:
+            changes.append(f"complexity {self.before.cyclomatic} to {self.now.cyclomatic}")
+        if _percent(self.before.coverage) != coverage:
+            changes.append(f"coverage {_percent(self.before.coverage)} to {coverage}")
+        return ", ".join(changes)
+
+
+def show_functions(output: Output, functions: Sequence[JudgedFunction]) -> None:
+    """Print the functions that failed a check, and the ones that are not risky any more: values, place, result and cause."""
     if functions:
         output.line("")
-        numbers = [Column("BEFORE", "number"), Column("NOW", "number")]
         rows: list[list[Cell]] = [
-            ["" if before is None else score(before), score(now), name, place, " ".join(checks)]
-            for before, now, name, place, checks in functions
+            [
+                "" if one.before is None else score(one.before.crap),
+                score(one.now.crap),
+                one.name,
+                f"{one.now.file}:{one.now.line}",
+                Painted(" ".join(one.checks), "red") if one.checks else Painted("fixed", "green"),
+                one.why,
+            ]
+            for one in functions
         ]
-        output.table([*numbers, Column("FUNCTION"), Column("LOCATION", "id"), Column("FAILED")], rows)
+        columns = [Column("BEFORE", "number"), Column("NOW", "number"), Column("FUNCTION"), Column("LOCATION", "id")]
+        output.table([*columns, Column("RESULT"), Column("WHY")], rows)
 
 
 def require_passed(what: str, judged: Iterable[tuple[str, str, Sequence[str], str]]) -> None:
@@ -51,6 +99,10 @@ def require_passed(what: str, judged: Iterable[tuple[str, str, Sequence[str], st
     if unknown:
         why = f"it is not known whether the gate is passed: {'; '.join(unknown)}"
         raise Failure(what, why, exit_code=ExitCode.UNDECIDED)
+
+
+def _percent(coverage: float | None) -> str:
+    return "unknown" if coverage is None else f"{coverage:.1f}%"
 
 
 def _value(value: float | None) -> str:

@@ -62,8 +62,8 @@ async def history(session: Session, *, url: str, project: str | None, limit: int
 @click.argument("url", shell_complete=repo_urls)
 @project_option
 @click.option("--base", help="Branch, tag or commit to begin with: with a branch the commit at which the other left it.")
-@click.option("--from", "from_", help="Task or commit to begin with.  [default: the commit analysed before on the same ref]")
-@click.option("--to", help="Task or commit to end with.  [default: the latest analysis]")
+@click.option("--from", "from_", help="Task, commit or ref to begin with.  [default: the commit analysed before on the same ref]")
+@click.option("--to", help="Task, commit or ref to end with.  [default: the latest analysis]")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Limit of the listed functions; 0 for all.  [default: {LISTED}; all with --json]"
 )

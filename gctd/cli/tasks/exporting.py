@@ -28,7 +28,7 @@ _format_option = click.option(
 _output_option = click.option(
     "--output", "-o", "file", type=click.Path(dir_okay=False, path_type=Path), help="File to write.  [default: standard output]"
 )
-_from_option = click.option("--from", "from_", help="Task or commit that markdown compares with.  [default: the one before]")
+_from_option = click.option("--from", "from_", help="Task, commit or ref that markdown compares with.  [default: the one before]")
 
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:

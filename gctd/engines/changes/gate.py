@@ -76,12 +76,14 @@ class Offender:
 class GateVerdict:
     """Result of the gate, each check, and the functions behind the failed checks, the highest value first.
 
-    `unmeasured` are the functions that lost their measurement, with the last value that was measured.
+    `fixed` are the functions that are not risky any more. `unmeasured` are the functions that lost their measurement, with the
+    last value that was measured.
     """
 
     result: Result
     checks: tuple[Check, ...]
     offenders: tuple[Offender, ...]
+    fixed: tuple[Change, ...] = ()
     unmeasured: tuple[Change, ...] = ()
 
     @property
@@ -97,7 +99,13 @@ def judge(limits: Rules, facts: GateFacts) -> GateVerdict:
     known = all(check.passed is not None for check in checks)
     result = Result.FAILED if failed else Result.PASSED if known else Result.UNKNOWN
     lost = _unmeasured(facts.changes)
-    return GateVerdict(result=result, checks=checks, offenders=_offenders(limits, facts, failed), unmeasured=tuple(lost or ()))
+    return GateVerdict(
+        result=result,
+        checks=checks,
+        offenders=_offenders(limits, facts, failed),
+        fixed=tuple(change for change in facts.changes.changes if change.status is Status.FIXED) if facts.changes else (),
+        unmeasured=tuple(lost or ()),
+    )
 
 
 def _checks(limits: Rules, facts: GateFacts) -> Iterable[Check]:

@@ -80,6 +80,8 @@ GATE = {
     "reason": "",
     "verdict": "0f3c9a5e7d21b846a1c0d9e8f7b6a594",
     "base": {"kind": "merge base", "commit_sha": "f0f651bfacd0c04c8893fa7b47656957db88ceee", "task_id": None},
+    "no_longer_risky": 0,
+    "fixed": [],
     "lost": 0,
     "unmeasured": [],
     "id": "5f96c0f1da0d10873a959c573bb8deeb",

@@ -69,7 +69,7 @@ class Export:
     from_: str | None = query(
         default=None,
         name="from",
-        schema=formats.POINT,
+        schema=formats.REF,
         description=f"what `markdown` compares with: {POINT}; the last one of another commit on its ref",
     )
 

@@ -23,7 +23,7 @@ class OneFunction:
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     key: str = path(schema=formats.FUNCTION, max_length=4096, description=_KEY, example="Add")
-    at: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
+    at: str | None = query(default=None, schema=formats.REF, description=f"{POINT}; the latest")
     whole: bool = query(default=False, description="the source of the whole file")
     around: int = query(default=AROUND, ge=0, le=1000, description="lines of source before and after the function")
 
@@ -34,7 +34,7 @@ class HistoryOfFunction:
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     key: str = path(schema=formats.FUNCTION, max_length=4096, description=_KEY, example="Add")
-    at: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
+    at: str | None = query(default=None, schema=formats.REF, description=f"{POINT}; the latest")
     limit: int = query(default=POINTS, ge=1, le=200, description="limit of the analyses, newest first")
 
 

@@ -40,9 +40,9 @@ class Judge:
     """Names a project's analyses, which of them to judge, and by what."""
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
-    from_: str | None = query(default=None, name="from", schema=formats.POINT, description=_FROM)
+    from_: str | None = query(default=None, name="from", schema=formats.REF, description=_FROM)
     base: str | None = query(default=None, schema=formats.REF, description=_USUAL)
-    to: str | None = query(default=None, schema=formats.POINT, description=_TO)
+    to: str | None = query(default=None, schema=formats.REF, description=_TO)
     threshold: float | None = query(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = query(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
     max_exceeded: int | None = query(default=None, ge=0, le=1_000_000, description="most risky functions")
@@ -63,7 +63,7 @@ class AskForVerdict:
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     base: str | None = member(default=None, schema=formats.REF, description=_USUAL)
-    to: str | None = member(default=None, schema=formats.POINT, description=_TO)
+    to: str | None = member(default=None, schema=formats.REF, description=_TO)
     threshold: float | None = member(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = member(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
     max_exceeded: int | None = member(default=None, ge=0, le=1_000_000, description="most risky functions", example=5)
@@ -101,16 +101,16 @@ class OffenderBody:
 
 
 @message
-class UnmeasuredBody:
-    """A function that lost its measurement."""
+class ComparedBody:
+    """A function at the base and now."""
 
     function: str = member(description="receiver and name")
     package: str = member()
-    before: ValuesBody = member(description="the last value that was measured")
-    after: ValuesBody = member(description="the values now, which are not measured; `state` and `reason` have the cause")
+    before: ValuesBody = member(description="the values at the base")
+    after: ValuesBody = member(description="the values now; if they are not measured, `state` and `reason` have the cause")
 
     @classmethod
-    def of(cls, change: Change) -> UnmeasuredBody:
+    def of(cls, change: Change) -> ComparedBody:
         """Return the body of a change."""
         assert change.before is not None, "it was measured before"
         assert change.after is not None, "it is still there"
@@ -151,8 +151,10 @@ class GateBody:
     checks: tuple[CheckBody, ...] = member()
     offending: int = member(description="how many functions are behind the checks that failed, whatever the limit")
     functions: tuple[OffenderBody, ...] = member(description="the highest value first")
+    no_longer_risky: int = member(description="how many functions were risky at the base and are not now, whatever the limit")
+    fixed: tuple[ComparedBody, ...] = member(description="those functions, the largest change first")
     lost: int = member(description="how many functions lost their measurement, whatever the limit")
-    unmeasured: tuple[UnmeasuredBody, ...] = member(description="those functions; only `require_measured` fails for them")
+    unmeasured: tuple[ComparedBody, ...] = member(description="those functions; only `require_measured` fails for them")
 
 
 async def judge_analysis(request: Judge, call: Call[Services]) -> GateBody:
@@ -250,8 +252,10 @@ def _body(judged: AnalysisJudgement, limit: int) -> GateBody:
             )
             for one in verdict.offenders[:limit]
         ),
+        no_longer_risky=len(verdict.fixed),
+        fixed=tuple(map(ComparedBody.of, verdict.fixed[:limit])),
         lost=len(verdict.unmeasured),
-        unmeasured=tuple(map(UnmeasuredBody.of, verdict.unmeasured[:limit])),
+        unmeasured=tuple(map(ComparedBody.of, verdict.unmeasured[:limit])),
     )
 
 

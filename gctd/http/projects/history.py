@@ -35,10 +35,10 @@ class Diff:
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     from_: str | None = query(
-        default=None, name="from", schema=formats.POINT, description=f"{POINT}; the last one of another commit on the ref of `to`"
+        default=None, name="from", schema=formats.REF, description=f"{POINT}; the last one of another commit on the ref of `to`"
     )
     base: str | None = query(default=None, schema=formats.REF, description=BASE)
-    to: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
+    to: str | None = query(default=None, schema=formats.REF, description=f"{POINT}; the latest")
     limit: int = query(default=PAGE, ge=0, le=1_000_000, description="limit of the functions, the largest change first")
 
 

@@ -6,12 +6,13 @@ import re
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from gctd.domain.errors import BadInput, NotFound
+from gctd.domain.remote.refs import parse_ref
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
 from httpkit.routes import Call
 
 BASE = "a branch (what `to` added since it left that), a tag or a commit to compare with"
-POINT = "a task, or a commit by at least 7 of its hex digits"
+POINT = "a task, a commit by at least 7 of its hex digits, or a ref whose last analysis is meant"
 
 _TASK = re.compile(r"task-[0-9]{1,30}")
 _COMMIT = re.compile(r"[0-9A-Fa-f]{7,64}")
@@ -26,7 +27,7 @@ def one_moment(call: Call[Services], *, remote: bool) -> AbstractAsyncContextMan
 
 
 async def point(analysis_id: str, field: str, text: str | None, call: Call[Services]) -> AnalysisView:
-    """Return the analysis of a task or a commit, the latest if `text` is None. Raises BadInput, NotFound."""
+    """Return the analysis of a task, a commit or a ref, the latest if `text` is None. Raises BadInput, NotFound."""
     queries = call.services.queries
     if text is None:
         latest = await queries.analysis(analysis_id)
@@ -38,14 +39,13 @@ async def point(analysis_id: str, field: str, text: str | None, call: Call[Servi
         if analysis is None or analysis.analysis_id != analysis_id:
             raise NotFound(f"{field}: no analysis of this project comes from {text}")
         return analysis
-    if not _COMMIT.fullmatch(text):
-        raise BadInput(field, f"must be {POINT}")
-    found = await queries.analyses_of_commit(analysis_id, text.lower(), limit=2)
-    if not found:
-        raise NotFound(f"{field}: no analysis of this project is of a commit {text}")
+    found = await queries.analyses_of_commit(analysis_id, text.lower(), limit=2) if _COMMIT.fullmatch(text) else ()
     if len(found) > 1:
         raise BadInput(field, f"several commits begin with {text}: give more digits")
-    return found[0]
+    of_ref = None if found else await queries.analysis_of_ref(analysis_id, parse_ref(text, field=field))
+    if not found and of_ref is None:
+        raise NotFound(f"{field}: no analysis of this project is of a commit or a ref {text}")
+    return of_ref or found[0]
 
 
 async def base_of(after: AnalysisView, base: str | None, call: Call[Services]) -> AnalysisView | None:

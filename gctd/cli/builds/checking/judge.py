@@ -84,6 +84,16 @@ class ProjectJudgement:
                 }
                 for one in self.verdict.offenders
             ],
+            "fixed": [
+                {
+                    "file": one.entry.file,
+                    "line": one.entry.line,
+                    "function": one.entry.function,
+                    "before": one.before.crap if one.before else None,
+                    "crap": one.entry.crap,
+                }
+                for one in self.verdict.fixed
+            ],
             **msgspec.to_builtins(self.after),
         }
 

@@ -141,6 +141,9 @@ async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project
         ("Added", ["max_new"], None),
         ("Store.Put", ["max_worse"], 12.0),
     ]
+    (fixed,) = verdict["fixed"]
+    assert (fixed["function"], fixed["before"]["crap"], fixed["after"]["crap"]) == ("Parse", 42.0, 20.0)
+    assert (verdict["no_longer_risky"], (await project.system.get(f"{path}?limit=0"))["no_longer_risky"]) == (1, 1)
 
     async def failed(query: str) -> list[str]:
         judged = await project.system.get(f"{path}?{query}")
@@ -169,13 +172,14 @@ async def test_the_command_line_ends_with_1_where_the_gate_is_not_passed(project
 
     failed = await run()
     assert (failed.code, "gate: the gate is not passed: .: max_new, max_worse" in failed.err) == (1, True)
-    assert failed.rows[-6:] == [
+    assert failed.rows[-7:] == [
         ["new risky functions (CRAP over 30)", "1", "0", "failed"],
         ["functions that are worse", "1", "0", "failed"],
         [""],
-        ["BEFORE", "NOW", "FUNCTION", "LOCATION", "FAILED"],
-        ["", "31.00", "Added", "a.go:3", "max_new"],
-        ["12.00", "13.00", "Store.Put", "a.go:2", "max_worse"],
+        ["BEFORE", "NOW", "FUNCTION", "LOCATION", "RESULT", "WHY"],
+        ["", "31.00", "Added", "a.go:3", "max_new", "complexity 2, coverage 50.0%"],
+        ["12.00", "13.00", "Store.Put", "a.go:2", "max_worse", ""],
+        ["42.00", "20.00", "Parse", "a.go:1", "fixed", ""],
     ]
     passed = await run("--absolute", "--max-exceeded", "1", "--json")
     (document,) = passed.json

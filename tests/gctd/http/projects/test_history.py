@@ -143,7 +143,7 @@ async def test_the_threshold_is_that_of_the_project_and_a_shortened_report_is_to
     assert (await project.system.get(f"{await project.path}/diff"))["partial"] is True
 
 
-async def test_analyses_are_named_by_task_or_by_the_first_digits_of_their_commit(project: Project) -> None:
+async def test_analyses_are_named_by_task_or_by_the_first_digits_of_their_commit_or_by_ref(project: Project) -> None:
     await project.analyze(FIRST, SECOND, OTHER_GO)
     path, (first, second, third) = await project.path, project.tasks
 
@@ -165,13 +165,16 @@ async def test_analyses_are_named_by_task_or_by_the_first_digits_of_their_commit
     ]
     await project.analyze(FIRST)
     assert await compared("from=abcdef2&to=abcdef1") == (second, project.tasks[-1])
+    branch = attrs.evolve(SECOND, ref="feature/1")
+    await project.analyze(branch, attrs.evolve(branch, commit_sha="8" * 40), FIRST)
+    assert await compared("from=main&to=feature/1") == (project.tasks[-1], project.tasks[-2])
 
 
 REFUSED = [
     ("diff?from=task-1", 404, "from: no analysis of this project comes from task-1"),
-    ("diff?to=0123456", 404, "to: no analysis of this project is of a commit 0123456"),
-    ("diff?from=abcdef", 400, "from"),
-    ("diff?to=main", 400, "to"),
+    ("diff?to=0123456", 404, "to: no analysis of this project is of a commit or a ref 0123456"),
+    ("diff?from=abcdef", 404, "from: no analysis of this project is of a commit or a ref abcdef"),
+    ("diff?to=-x", 400, "to"),
     ("diff?limit=-1", 400, "limit"),
     ("diff?from={first}", 200, ""),
     ("diff?to={first}", 404, "no earlier analysis of another commit"),
@@ -239,7 +242,7 @@ async def test_the_command_line_shows_a_difference(project: Project, tmp_path: P
     document = await run("--from", "abcdef1", "--to", project.tasks[1], "--json")
     assert document.json == await project.system.get(f"{await project.path}/diff")
     for arguments, code, says in [
-        (("--from", "main"), 2, "from: must be a task, or a commit"),
+        (("--from", "dev"), 3, "from: no analysis of this project is of a commit or a ref dev"),
         (("--to", project.tasks[0]), 3, "no earlier analysis of another commit"),
         (("--project", "nope"), 3, "there is no analysis"),
     ]:
