@@ -16,6 +16,9 @@ from gctd.cli.up.console import Console
 from gctd.cli.up.system import System
 
 SOURCES = Path(__file__).resolve().parent / "demo_repository"
+CHANGE = SOURCES.with_name("demo_change")
+"""The files that differ on the branch: one risky function gets worse, and another one has tests now."""
+BRANCH = "oceania"
 
 _SAME_EVERYWHERE = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -23,12 +26,10 @@ _SAME_EVERYWHERE = {
     **{
         f"GIT_{who}_{what}": value
         for who in ("AUTHOR", "COMMITTER")
-        for what, value in (("NAME", "Demo"), ("EMAIL", "demo@example.com"))
+        for what, value in (("NAME", "Demo"), ("EMAIL", "demo@example.com"), ("DATE", "2024-02-29T12:00:00Z"))
     },
-    "GIT_AUTHOR_DATE": "2024-02-29T12:00:00Z",
-    "GIT_COMMITTER_DATE": "2024-02-29T12:00:00Z",
 }
-"""With these settings the commit has the same digest on every machine."""
+"""With these settings the commits have the same digests on every machine."""
 
 
 class DemoFailed(Exception):
@@ -36,38 +37,61 @@ class DemoFailed(Exception):
 
 
 def make_repository(directory: Path) -> None:
-    """Make the repository, with one commit, unless it is there already. Raises DemoFailed where git does not work."""
-    if (directory / ".git" / "refs" / "heads" / "main").exists():
+    """Make the repository, with a commit on `main` and one on a branch, unless it is there already.
+
+    Raises DemoFailed where git does not work.
+    """
+    if (directory / ".git").exists():
         return
-    shutil.rmtree(directory, ignore_errors=True)
-    shutil.copytree(SOURCES, directory)
-    for arguments in (
-        ["init", "--quiet", "--initial-branch=main"],
-        ["add", "--all"],
-        ["commit", "--quiet", "--message=A small shop"],
-    ):
-        try:
-            done = subprocess.run(
-                ["git", *arguments],  # noqa: S607 - the git of the user
-                cwd=directory,
-                env={**os.environ, **_SAME_EVERYWHERE},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-        except OSError as error:
-            raise DemoFailed(f"git cannot be run: {error}") from error
-        if done.returncode:
-            raise DemoFailed(f"git {arguments[0]}: {done.stdout.strip()}")
+    unfinished = directory.with_name(f"{directory.name}.new")
+    for remains in (directory, unfinished):
+        shutil.rmtree(remains, ignore_errors=True)
+    shutil.copytree(SOURCES, unfinished)
+    _git(unfinished, "init", "--quiet", "--initial-branch=main")
+    _commit(unfinished, "A small shop")
+    _git(unfinished, "checkout", "--quiet", "-b", BRANCH)
+    shutil.copytree(CHANGE, unfinished, dirs_exist_ok=True)
+    _commit(unfinished, "Parcels to Oceania, and a test of the check of orders")
+    _git(unfinished, "checkout", "--quiet", "main")
+    unfinished.rename(directory)
+
+
+def _commit(directory: Path, message: str) -> None:
+    _git(directory, "add", "--all")
+    _git(directory, "commit", "--quiet", f"--message={message}")
+
+
+def _git(directory: Path, *arguments: str) -> None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments],  # noqa: S607 - the git of the user
+            cwd=directory,
+            env={**os.environ, **_SAME_EVERYWHERE},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise DemoFailed(f"git cannot be run: {error}") from error
+    if done.returncode:
+        raise DemoFailed(f"git {arguments[0]}: {done.stdout.strip()}")
 
 
 async def demonstrate(system: System, console: Console) -> None:
-    """Make the repository, register it and have it analysed, by the command line. Raises DemoFailed."""
+    """Make the repository, register it and have both commits analysed, by the command line. Raises DemoFailed.
+
+    The branch is analysed first, because the last analysis must be of `main`, which the project tracks.
+    """
     repository = system.places.data / "demo" / "shop"
     await asyncio.to_thread(make_repository, repository)
     console.say(f"a small Go repository is in {repository}")
-    for command in (["repo", "add", repository.as_uri()], ["repo", "analyze", repository.as_uri()]):
+    url = repository.as_uri()
+    for command in (
+        ["repo", "add", url],
+        ["repo", "analyze", url, "--project", "orders", "--ref", BRANCH, "--top", "0"],
+        ["repo", "analyze", url],
+    ):
         console.say(f"$ {shlex.join(['gctd', *command])}")
         status = await _gctd(command, system)
         if status:
