@@ -21,6 +21,7 @@ from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.handlers import callback, event, platform
 from tests.graphql_fn.queries import GREETING, TABLE
 from tests.support import ROOT
+from tests.support.programs import warm
 from tests.support.programs.documents import misfits
 from tests.support.web.graphql import Gateway
 
@@ -59,9 +60,8 @@ def happened(body: Any) -> Any:
 
 
 def run(*arguments: str, text: str | None = None, **added: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "graphql_fn", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **added}
-    return subprocess.run(command, input=text, env=environment, capture_output=True, text=True, check=False, timeout=30)
+    return warm.run("graphql_fn", *arguments, environment=environment, text=text)
 
 
 @queries
@@ -85,6 +85,7 @@ def test_the_platforms_form_gives_status_headers_and_the_result_as_text(query: s
     assert json.loads(found["body"]) == TABLE[query]
 
 
+@pytest.mark.real
 @queries
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_gateway_answers_with_the_result(served: Gateway, query: str) -> None:
@@ -96,6 +97,7 @@ async def test_the_gateway_answers_with_the_result(served: Gateway, query: str) 
         assert (await served.ask("GET", "/function/graphql", params={"query": query})).body == TABLE[query]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("query", ["{ hello }", "{hell}", "", "# größe\n{ hello }"])
 def test_the_command_line_prints_the_result_and_fails_where_it_has_errors(query: str) -> None:
     piped = run(text=query)
@@ -106,6 +108,7 @@ def test_the_command_line_prints_the_result_and_fails_where_it_has_errors(query:
         assert run(query).stdout == piped.stdout
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("query", ["{ hello }", "{hell}", "mutation { x }"])
 def test_the_classic_watchdog_keeps_the_result(query: str) -> None:
     """It drops the output of a program that fails, and gives the method and headers in the environment."""
@@ -118,6 +121,7 @@ def test_the_classic_watchdog_keeps_the_result(query: str) -> None:
     assert (wrong.returncode, list(json.loads(wrong.stdout))) == (0, ["errors"])
 
 
+@pytest.mark.real
 def test_the_command_line_takes_variables_and_the_name_of_an_operation() -> None:
     query = "query A { hello } query B($no: Boolean!) { hello @skip(if: $no) }"
     assert json.loads(run(query, "--operation", "B", "--variables", '{"no": true}').stdout) == {"data": {}}
@@ -138,6 +142,7 @@ print(json.dumps({"where": graphql_fn.__file__, "bodies": {query: ask(query)["bo
 """
 
 
+@pytest.mark.real
 def test_the_folder_for_the_platform_has_all_that_the_function_needs(tmp_path: Path) -> None:
     folder = tmp_path / "deploy"
     written = run("template", str(folder))
@@ -163,6 +168,7 @@ def test_the_folder_for_the_platform_has_all_that_the_function_needs(tmp_path: P
     assert (again.returncode, again.stdout) == (5, "")
 
 
+@pytest.mark.real
 def test_the_folder_names_every_library_that_its_modules_import(tmp_path: Path) -> None:
     run("template", str(tmp_path / "deploy"))
     named = (tmp_path / "deploy" / "graphql" / "requirements.txt").read_text()

@@ -131,14 +131,22 @@ async def stream(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTra
 
 
 def run(
-    module: str, *arguments: str, environment: Mapping[str, str], directory: Path = ROOT, seconds: float = 60.0
+    module: str,
+    *arguments: str,
+    environment: Mapping[str, str],
+    directory: Path = ROOT,
+    seconds: float = 60.0,
+    text: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of WARM as a fork without input to its end, and return its output.
+    """Run one of WARM as a fork to its end, and return its output. Its input is `text`, or none.
 
     Raises TimeoutError, and kills it, after `seconds`.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        with _asked(module, arguments, environment, directory, (None, out.fileno(), err.fileno())) as ours:
+    with tempfile.TemporaryFile() as input_, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        input_.write((text or "").encode())
+        input_.seek(0)
+        streams = (None if text is None else input_.fileno(), out.fileno(), err.fileno())
+        with _asked(module, arguments, environment, directory, streams) as ours:
             ours.settimeout(seconds)
             pid = int.from_bytes(_exactly(ours, 8), "big")
             try:
