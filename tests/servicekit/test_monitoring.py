@@ -12,6 +12,8 @@ from aiohttp.test_utils import TestServer
 
 from servicekit.broker.monitoring import look_at
 
+pytestmark = pytest.mark.real
+
 BUSY = (HTTPStatus.INTERNAL_SERVER_ERROR, "failed to be ready for connections after 1ms: ")
 REMOVED = (HTTPStatus.SERVICE_UNAVAILABLE, "JetStream stream '$G > jobs' could not be recovered")
 CLOSED = (HTTPStatus.SERVICE_UNAVAILABLE, "JetStream stream '$G > events' write error: no space left on device")

@@ -20,7 +20,7 @@ from tests.support.readside.ledger import ACCOUNT, MODEL, Booked, Opened
 from tests.support.readside.projecting import ledger_log
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 @asynccontextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,16 +15,15 @@ import attrs
 import pytest
 import pytest_asyncio
 from openapi_spec_validator import validate
-from playwright.async_api import Route, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from eventlog.testing.scenario import given
 from examples.bank.service import ACCOUNT, BANK, MoneyMoved, Refused
 from httpkit import Frame, encode
-from projections.stores.postgres.server import PostgresServer
 from servicekit import EventChange, ServiceSettings
 from tests.httpkit.eventsource import EventSource
 from tests.support import ROOT
-from tests.support.readside.postgres import fresh_database
+from tests.support.programs import warm
 from tests.support.waiting import wait_until
 from tests.support.web.browser import chromium
 
@@ -61,21 +59,37 @@ async def listening(settings: ServiceSettings) -> AsyncIterator[Bank]:
         yield Bank(http, settings)
 
 
-@pytest_asyncio.fixture(params=["sqlite", "postgres"])
-async def settings(
-    request: pytest.FixtureRequest, nats_url: str, tmp_path: Path, session_postgres_server: PostgresServer
-) -> AsyncIterator[ServiceSettings]:
+@pytest.fixture
+def settings(nats_url: str, tmp_path: Path) -> ServiceSettings:
+    return ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings_of_either_store(request: pytest.FixtureRequest, settings: ServiceSettings) -> ServiceSettings:
     if request.param == "sqlite":
-        yield ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
-        return
-    async with fresh_database(session_postgres_server) as url:
-        yield ServiceSettings(port=0, nats_url=nats_url, database_url=url)
+        return settings
+    url: str = request.getfixturevalue("postgres_url")
+    return ServiceSettings(port=0, nats_url=settings.nats_url, database_url=url)
 
 
 @pytest_asyncio.fixture
 async def bank(settings: ServiceSettings) -> AsyncIterator[Bank]:
     async with listening(settings) as bank:
         yield bank
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """A page in a new profile."""
+    page = await browser.new_page()
+    yield page
+    await page.close()
 
 
 def test_the_rules() -> None:
@@ -172,13 +186,12 @@ async def test_an_event_may_have_several_frames_and_a_client_resumes_between_the
                 assert await replayed.take(6 - number) == live[number:]
 
 
-async def test_the_page_keeps_a_balance_that_came_while_the_list_was_on_its_way(nats_url: str, tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_page_keeps_a_balance_that_came_while_the_list_was_on_its_way(page: Page, settings: ServiceSettings) -> None:
     """The list is older than the event. Accounts without an event are taken from the list."""
-    settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
-    async with listening(settings) as bank, chromium() as browser:
+    async with listening(settings) as bank:
         await bank.deposit("anna", 500)
         await bank.deposit("bob", 1)
-        page = await browser.new_page()
 
         async def late(route: Route) -> None:
             answer = await route.fetch()
@@ -192,14 +205,15 @@ async def test_the_page_keeps_a_balance_that_came_while_the_list_was_on_its_way(
         assert await page.locator("#balances tr").all_inner_texts() == ["anna\t700", "bob\t1"]
 
 
-async def test_the_page_keeps_a_balance_that_is_newer_than_the_list_of_a_later_connection(nats_url: str, tmp_path: Path) -> None:
-    settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
-    async with listening(settings) as bank, chromium() as browser:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_page_keeps_a_balance_that_is_newer_than_the_list_of_a_later_connection(
+    page: Page, settings: ServiceSettings
+) -> None:
+    async with listening(settings) as bank:
         await bank.deposit("anna", 500)
         _, older, of_older = await bank.ask("GET", "/api/accounts")
         _, _, newer = await bank.deposit("anna", 200)
         event = f'id: {newer["Event-Sequence"]}\nevent: balance\ndata: {{"id": "anna", "cents": 700}}\n\n'
-        page = await browser.new_page()
         streams: list[Route] = []
 
         async def accounts(route: Route) -> None:
@@ -220,11 +234,12 @@ async def test_the_page_keeps_a_balance_that_is_newer_than_the_list_of_a_later_c
         assert await page.locator("#balances tr").all_inner_texts() == ["anna\t700"]
 
 
-async def test_the_page_is_not_live_if_its_stream_ended_while_the_list_was_on_its_way(nats_url: str, tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_page_is_not_live_if_its_stream_ended_while_the_list_was_on_its_way(
+    page: Page, settings: ServiceSettings
+) -> None:
     """The list of the lost connection is left out. The next connection brings another one."""
-    settings = ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
-    async with listening(settings) as bank, chromium() as browser:
-        page = await browser.new_page()
+    async with listening(settings) as bank:
         lists: list[Route] = []
         streams: list[Route] = []
 
@@ -268,36 +283,30 @@ async def test_it_describes_itself_and_says_how_it_is(bank: Bank) -> None:
         assert "<h1>Balances</h1>" in await response.text()
 
 
-async def test_the_balances_are_there_after_a_restart(settings: ServiceSettings) -> None:
-    async with listening(settings) as bank:
+async def test_the_balances_are_there_after_a_restart(settings_of_either_store: ServiceSettings) -> None:
+    async with listening(settings_of_either_store) as bank:
         await bank.deposit("anna", 500)
-    async with listening(settings) as bank:
+    async with listening(settings_of_either_store) as bank:
         assert await bank.balances() == {"anna": 500}
         assert (await bank.transfer("anna", "bob", 500))[0] == 200
 
 
-async def test_projections_verifies_and_rebuilds_its_read_model(bank: Bank) -> None:
-    await bank.deposit("anna", 500)
-    await bank.transfer("anna", "bob", 200)
-    status = await projections(bank, "status", "--model", MODEL)
-    assert [one["position"] for one in status["projections"]] == [3]
-    assert (await projections(bank, "verify", "--model", MODEL))["equal"] is True
-    assert (await projections(bank, "verify", "--model", MODEL, "--workers", "1"))["equal"] is True
-    assert await projections(bank, "parked", "--model", MODEL) == []
-    assert (await projections(bank, "rebuild", MODEL))["switched"] is True
-    assert await bank.balances() == {"anna": 300, "bob": 200}
+async def test_projections_verifies_and_rebuilds_its_read_model(settings_of_either_store: ServiceSettings) -> None:
+    async with listening(settings_of_either_store) as bank:
+        await bank.deposit("anna", 500)
+        await bank.transfer("anna", "bob", 200)
+        status = await projections(bank, "status", "--model", MODEL)
+        assert [one["position"] for one in status["projections"]] == [3]
+        assert (await projections(bank, "verify", "--model", MODEL))["equal"] is True
+        assert (await projections(bank, "verify", "--model", MODEL, "--workers", "1"))["equal"] is True
+        assert await projections(bank, "parked", "--model", MODEL) == []
+        assert (await projections(bank, "rebuild", MODEL))["switched"] is True
+        assert await bank.balances() == {"anna": 300, "bob": 200}
 
 
 async def projections(bank: Bank, *arguments: str) -> Any:
     """The document that `projections` prints; its addresses come from the environment."""
     found = {"NATS_URL": bank.settings.nats_url, "BANK_DATABASE_URL": bank.settings.database_url or ""}
-    program = "import sys; from projections.cli import main; sys.exit(main())"
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", program, *arguments, "--json"),
-        cwd=ROOT,
-        env={**os.environ, **found},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    return json.loads(out)
+    done = await asyncio.to_thread(warm.run, "projections", *arguments, "--json", environment={**os.environ, **found})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
