@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tests.support.pantry.system import API, FLOUR, Server
-from tests.support.web.contract import schemathesis
+from pantry.domain.gtin import own_code
+from tests.support.pantry.system import API, Server
+from tests.support.web.contract import extents, schemathesis
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 CONFIGURATION = """
 [[operations]]
@@ -48,19 +49,22 @@ async def test_an_event_stream_resumes_by_the_query_that_the_document_names(serv
     assert f"id: {missed}\n" in told.decode()
 
 
+@extents
 @pytest.mark.timeout(1200)
-async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> None:
+async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path, fuzzing: bool, seed: int) -> None:
     """`use_after_free` is left out: a product that was deleted is not gone, it is inactive, as specified."""
-    category = (await server.post("/categories", {"name": "known"})).body["id"]
-    await server.create(FLOUR, category_id=category)
-    await server.moved("in", 10)
+    category = (await server.post("/categories", {"name": f"known {fuzzing}"})).body["id"]
+    code = own_code(int(fuzzing))
+    await server.create(code, category_id=category)
+    await server.moved("in", 10, code)
     await schemathesis(
         f"{server.url}/openapi.json",
         tmp_path,
+        seed=seed if fuzzing else None,
         hooks="tests.support.pantry.formats",
         streams="/events$",
         configuration=CONFIGURATION,
-        known={"KNOWN_PRODUCT": FLOUR, "KNOWN_CATEGORY": category},
+        known={"KNOWN_PRODUCT": code, "KNOWN_CATEGORY": category},
         without="use_after_free",
     )
     assert (await server.ask("GET", "/readyz")).status == 200

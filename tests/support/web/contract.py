@@ -7,10 +7,16 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import ROOT
 
 EXAMPLES = 5
-"""Made-up requests for each operation, in addition to the requests at its limits. More find more, and take longer."""
+"""Made-up requests of a fuzzer for each operation, in addition to the requests at its limits. More find more, and take longer."""
+extents = pytest.mark.parametrize(
+    "fuzzing", [pytest.param(False, id="limits"), pytest.param(True, id="fuzzing", marks=pytest.mark.long)]
+)
+"""The mark of tests of a description: with the requests at the limits of each operation alone, and with all requests."""
 LONGEST = 1100.0
 """Seconds for a machine with much other work; it takes less than a minute on one at rest."""
 ANSWERED = 40.0
@@ -18,10 +24,19 @@ ANSWERED = 40.0
 
 
 async def schemathesis(
-    document: str, directory: Path, *, hooks: str, streams: str, configuration: str, known: dict[str, str], without: str = ""
+    document: str,
+    directory: Path,
+    *,
+    seed: int | None,
+    hooks: str,
+    streams: str,
+    configuration: str,
+    known: dict[str, str],
+    without: str = "",
 ) -> None:
-    """Run all checks but the checks in `without`, on sound and unsound requests and on sequences of them. They must not fail.
+    """Run all checks but the checks in `without`, on sound and unsound requests. They must not fail.
 
+    The requests are at the limits of each operation. With a `seed` there are random ones too, and sequences of them.
     `hooks` is the module with the formats that the document names, `known` its environment; `streams` matches the paths of event
     streams, which do not end and are left out.
     """
@@ -30,7 +45,8 @@ async def schemathesis(
     process = await asyncio.create_subprocess_exec(
         *(str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(file)),
         *("run", document, "--exclude-path-regex", streams),
-        *("--mode", "all", "--checks", "all", "--max-examples", str(EXAMPLES), "--generation-deterministic"),
+        *("--mode", "all", "--checks", "all"),
+        *(("--phases", "coverage") if seed is None else ("--max-examples", str(EXAMPLES), "--seed", str(seed))),
         *("--request-timeout", str(ANSWERED), "--continue-on-failure", "--no-color"),
         *(("--exclude-checks", without) if without else ()),
         cwd=directory,
