@@ -83,12 +83,14 @@ async def test_every_message_is_synced_before_it_is_acknowledged_by_configuratio
     assert jetstream["max_file_store"] == 8 * 1024**3
 
 
+@pytest.mark.real
 async def test_the_storage_limit_is_never_above_what_the_disk_has(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path, max_file_store=1 << 60) as server, plain_client(server.url) as client:
         with pytest.raises(nats.js.errors.APIError, match="insufficient storage"):
             await client.jetstream().add_stream(name="S", subjects=["s"], max_bytes=1 << 59)
 
 
+@pytest.mark.real
 async def test_it_listens_on_loopback_only_in_a_session_of_its_own(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path) as server:
         process = psutil.Process(server.pid)
@@ -126,6 +128,7 @@ async def test_its_port_is_none_that_connections_are_given(nats_server: Embedded
     assert int(nats_server.url.rpartition(":")[2]) < lowest
 
 
+@pytest.mark.real
 async def test_a_free_port_that_another_program_takes_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks for another one; a port that was asked for is the caller's."""
     with socket.create_server(("127.0.0.1", free_port())) as faster:
@@ -139,6 +142,7 @@ async def test_a_free_port_that_another_program_takes_is_no_failure(tmp_path: Pa
             await EmbeddedServer(tmp_path / "that", port=taken).start()
 
 
+@pytest.mark.real
 async def test_a_second_start_on_the_data_directory_names_the_process_that_has_it(tmp_path: Path) -> None:
     owner, _ = await start_owner(tmp_path)
     try:
@@ -150,6 +154,7 @@ async def test_a_second_start_on_the_data_directory_names_the_process_that_has_i
         await owner.wait()
 
 
+@pytest.mark.real
 async def test_a_stopped_server_releases_its_data_directory(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path):
         pass
@@ -157,7 +162,7 @@ async def test_a_stopped_server_releases_its_data_directory(tmp_path: Path) -> N
         pass
 
 
-@pytest.mark.fault
+@pytest.mark.real
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's help is Linux's")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 async def test_it_dies_with_its_parent_which_can_start_again_at_once(tmp_path: Path, how: signal.Signals) -> None:
@@ -175,6 +180,7 @@ async def test_the_end_of_the_server_is_noticed(nats_server: EmbeddedServer) -> 
     assert await asyncio.wait_for(waiting, 30) == -signal.SIGKILL
 
 
+@pytest.mark.real
 async def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -186,6 +192,7 @@ async def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
         """And the data directory is free again."""
 
 
+@pytest.mark.real
 async def test_a_start_that_hangs_is_given_up_and_leaves_nothing_behind(tmp_path: Path) -> None:
     program = tmp_path / "nats-server"
     program.write_text("#!/bin/sh\necho waiting for nothing\nexec sleep 1000\n")
@@ -198,6 +205,7 @@ async def test_a_start_that_hangs_is_given_up_and_leaves_nothing_behind(tmp_path
     await wait_until(lambda: not [p for p in psutil.Process().children(recursive=True) if p.name() == "sleep"])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("by", ["argument", "variable"])
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "no-such-server"
@@ -207,12 +215,14 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path, by: str, mon
         await EmbeddedServer(tmp_path / "data", binary=missing if by == "argument" else None).start()
 
 
+@pytest.mark.real
 async def test_a_data_directory_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ServerFailed, match="file"):
         await EmbeddedServer(tmp_path / "file" / "data").start()
 
 
+@pytest.mark.real
 async def test_after_a_kill_the_last_blocks_are_copied_aside_before_the_server_can_cut_them(tmp_path: Path) -> None:
     """A flipped bit and a kill: the server cuts the stream at the start; the copy has the records behind it."""
     async with EmbeddedServer(tmp_path / "nats") as server:
@@ -258,6 +268,7 @@ def test_a_copy_for_which_there_is_no_room_takes_the_place_of_no_other_one(
     assert [file.read_bytes() for file in kept] == [b"third", b"fifth"]
 
 
+@pytest.mark.real
 async def test_after_a_stop_in_good_order_nothing_is_copied(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path / "nats") as server:
         async with plain_client(server.url) as client:

@@ -213,6 +213,7 @@ class TestJetStreamKeyring(KeyringConformance):
             yield JetStreamKeyring(connection, "KEYS", "guests.key")
 
 
+@pytest.mark.real
 async def test_the_bytes_of_a_destroyed_key_are_not_on_the_disk(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path) as server, Connection.open(server.url, name="keys") as connection:
         await apply(connection, parse(DECLARED))

@@ -33,6 +33,8 @@ from projections.rebuild.verify import Dump, dump, replayed_copy
 from tests.support.log.damage import flip
 from tests.support.programs import warm
 
+pytestmark = pytest.mark.real
+
 EAN = "4006381333931"
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -40,7 +40,7 @@ async def connection(nats_url: str) -> AsyncIterator[Connection]:
         yield connection
 
 
-@pytest.fixture(params=["jetstream", "memory"])
+@pytest.fixture(params=[pytest.param("jetstream", marks=pytest.mark.real), "memory"])
 def blobs(request: pytest.FixtureRequest) -> Blobs:
     """An empty store of either kind; the one in memory needs no server."""
     if request.param == "memory":
@@ -221,7 +221,6 @@ async def test_names_that_no_subject_can_bear_are_refused(connection: Connection
             await store.link(name, ref)
 
 
-@pytest.mark.fault
 async def test_a_body_is_stored_over_a_kill_of_the_broker(nats_server: EmbeddedServer) -> None:
     async with Connection.open(nats_server.url, name="blobs") as connection:
         await apply(connection, load().only(BUCKET))
@@ -234,7 +233,6 @@ async def test_a_body_is_stored_over_a_kill_of_the_broker(nats_server: EmbeddedS
         assert await stored(connection) == 11
 
 
-@pytest.mark.fault
 async def test_without_a_broker_reading_ends_soon(nats_server: EmbeddedServer) -> None:
     """A blob that was read before is still returned, because it never changes."""
     async with Connection.open(nats_server.url, name="blobs") as connection:

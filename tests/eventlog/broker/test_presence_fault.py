@@ -122,7 +122,6 @@ async def test_a_bucket_that_is_missing_is_unavailable(connection: Connection) -
             await asking
 
 
-@pytest.mark.fault
 async def test_presence_outlives_the_broker(nats_server: EmbeddedServer) -> None:
     """Or a restart would send the work of all workers to others."""
     async with Connection.open(nats_server.url, name="presence") as connection:

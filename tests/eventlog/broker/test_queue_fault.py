@@ -192,7 +192,6 @@ _DELIVERED = 4
 """Where the broker's file of a consumer counts deliveries: after a mark, a version and two numbers below 128."""
 
 
-@pytest.mark.fault
 async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: EmbeddedServer) -> None:
     """Held again as soon as the broker is back, and acknowledged: one delivery, where the broker had time to note it."""
     async with Connection.open(nats_server.url, name="queue") as connection:
@@ -214,7 +213,6 @@ async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: Embedded
         assert await queue.depth() == Depth(0, 0, 0, 0)
 
 
-@pytest.mark.fault
 async def test_no_job_is_lost_when_the_broker_is_killed_under_load(nats_server: EmbeddedServer) -> None:
     """Four workers, two kills. Publishing is repeated with the same id; a job may be done twice, none is never done."""
     wanted = {f"task-{number}" for number in range(300)}

@@ -18,7 +18,7 @@ from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.log.nats import remove_streams
 from tests.support.log.proxy import Proxy
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 @attrs.frozen

@@ -160,7 +160,6 @@ async def test_chunks_of_a_program_that_died_while_it_stored_go(connection: Conn
     assert await messages(connection) == 0
 
 
-@pytest.mark.fault
 async def test_a_removal_continues_over_a_kill_of_the_broker(nats_server: EmbeddedServer) -> None:
     async with Connection.open(nats_server.url, name="blobs") as connection:
         await apply(connection, load().only(BUCKET))

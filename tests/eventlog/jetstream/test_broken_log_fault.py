@@ -15,7 +15,7 @@ from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.bulk import STREAM, bulk_stream, fill
 from tests.support.log.reading import Reading, following, sequences
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 async def test_a_hole_stops_the_reader(connection: Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from eventlog.jetstream.transport.connection import Connection
@@ -20,6 +21,7 @@ class TestOneNode(EventLogConformance):
             yield await event_stream(connection)
 
 
+@pytest.mark.long
 class TestThreeNodes(EventLogConformance):
     @pytest_asyncio.fixture
     async def log(self, cluster: Cluster) -> AsyncIterator[EventLog]:

@@ -20,7 +20,7 @@ from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 from tests.support.log.damage import cut, flip
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 STREAM = "COUNTERS"
 DECLARED = parse(

@@ -22,7 +22,7 @@ from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import COUNTER, REGISTRY, Add
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 STREAM = "COUNTERS"
 FIELDS = {"subjects": ["test.counter.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "1MiB", "incarnation": True}

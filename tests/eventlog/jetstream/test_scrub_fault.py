@@ -25,7 +25,7 @@ from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 from tests.support.log.damage import flip
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 STREAM = "COUNTERS"
 DECLARED = parse(

@@ -27,7 +27,7 @@ from tests.support.log.racing import race
 from tests.support.programs.processes import stand_still
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 @attrs.frozen
@@ -68,7 +68,7 @@ async def opened(servers: Servers, **fields: Any) -> AsyncIterator[Site]:
             await remove_streams(servers.url)
 
 
-@pytest.fixture(params=[1, 3], ids=["one node", "three nodes"])
+@pytest.fixture(params=[pytest.param(1, id="one node"), pytest.param(3, id="three nodes", marks=pytest.mark.long)])
 def servers(request: pytest.FixtureRequest) -> Servers:
     if request.param == 1:
         return Servers(request.getfixturevalue("nats_url"), 1)
@@ -388,6 +388,7 @@ async def test_of_a_thousand_claims_of_a_fresh_aggregate_one_wins(site: Site) ->
     assert len(await site.ids()) == 1
 
 
+@pytest.mark.long
 async def test_a_race_on_one_aggregate_has_one_winner_a_round(cluster: Cluster) -> None:
     """8 writers, on connections to different servers, 50 rounds, three replicas: 50 accepted, no gap in the chain."""
     connections = [Connection.open(node.url, name="race") for node in cluster.nodes]

@@ -20,7 +20,7 @@ from tests.support.cluster.servers import Cluster
 from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 WRITERS = 12
 TOGETHER, IN_ROW = 3, 6
@@ -127,11 +127,12 @@ async def under_load(log: JetStreamLog, faults: Callable[[Load], Awaitable[None]
     return load
 
 
-async def test_one_node_killed_three_times(nats_server: EmbeddedServer) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+async def test_one_node_is_killed(nats_server: EmbeddedServer, kills: int) -> None:
     """12 writers, kill -9, 0.3 s of nothing, restart: I1 of the fault matrix (F1)."""
 
     async def faults(load: Load) -> None:
-        for _ in range(3):
+        for _ in range(kills):
             await nats_server.kill()
             await asyncio.sleep(0.3)
             await nats_server.start()
@@ -139,10 +140,11 @@ async def test_one_node_killed_three_times(nats_server: EmbeddedServer) -> None:
 
     async with Connection.open(nats_server.url, name="load") as connection:
         load = await under_load(await event_stream(connection), faults)
-        assert connection.counters.reconnects >= 3
+        assert connection.counters.reconnects >= kills
         assert load.unknown | load.refused, "no fault was noticed, so nothing was tested"
 
 
+@pytest.mark.long
 async def test_three_nodes_and_the_leader_killed(cluster: Cluster) -> None:
     """The two others elect a new leader and continue (F17). The old one returns and follows."""
 

@@ -26,6 +26,8 @@ from tests.support.pace import within
 from tests.support.programs.processes import stand_still
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 @asynccontextmanager
 async def watched(url: str) -> AsyncIterator[Connection]:
@@ -178,7 +180,6 @@ async def test_a_transport_that_is_closed_counts_as_no_connection(nats_url: str,
             assert (await connection.request(echo, b"x")).data == b"x"
 
 
-@pytest.mark.fault
 async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: EmbeddedServer) -> None:
     """Not connected within a second of kill -9; connected again, by nats-py itself, once it is back, subscriptions and all."""
     opened = Connection.open(nats_server.url, name="test")  # an eager watchdog could be before nats-py on a busy machine
@@ -195,7 +196,6 @@ async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: E
         assert (connection.counters.reconnects, connection.counters.replaced) == (1, 0)
 
 
-@pytest.mark.fault
 async def test_a_paused_server_does_not_count_as_connected(nats_server: EmbeddedServer) -> None:
     """SIGSTOP leaves the connection up: only an answer that does not come tells."""
     async with watched(nats_server.url) as connection:

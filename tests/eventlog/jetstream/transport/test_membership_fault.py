@@ -14,7 +14,7 @@ from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.cluster.servers import members
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 def declared(replicas: int, name: str = "S") -> Declarations:
