@@ -15,7 +15,7 @@ from projections.stores.sqlite import SQLiteStore
 pytest.register_assert_rewrite("projections.testing.conformance")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.real)])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty database of either kind."""
     if request.param == "sqlite":

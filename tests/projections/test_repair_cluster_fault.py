@@ -22,7 +22,7 @@ from tests.support.log.damage import flip
 from tests.support.readside.ledger import ACCOUNT, REGISTRY, Booked, Opened
 from tests.support.readside.projecting import STREAM
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 REPLICATED = attrs.evolve(STREAM, config={**STREAM.config, "num_replicas": SIZE})
 

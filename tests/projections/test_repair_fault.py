@@ -37,7 +37,7 @@ from tests.support.programs import warm
 from tests.support.readside.ledger import ACCOUNT, CATEGORY, MODEL, REGISTRY, Booked, Opened
 from tests.support.readside.projecting import STREAM, assert_equals_a_fold, ledger_log
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 MODEL_AT = "tests.support.readside.ledger:MODEL"
 BY = ("--tombstone", "--operator", "ann", "--reason", "a bad disk")
@@ -184,8 +184,14 @@ async def test_a_tombstone_in_the_middle_keeps_the_states_of_the_commits_after_i
     await place.check_whole()
 
 
-@pytest.mark.parametrize("remedy", ["backup", "tombstone"])
-@pytest.mark.parametrize("lost", [11, 13])
+@pytest.mark.parametrize(
+    ("lost", "remedy"),
+    [
+        (11, "backup"),
+        (13, "tombstone"),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in [(11, "tombstone"), (13, "backup")]),
+    ],
+)
 async def test_a_damaged_commit_of_a_row_is_repaired(
     place: Place, lost: int, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,6 +202,7 @@ def test_a_database_of_a_kind_that_is_not_known_is_said(here: Callable[..., Ende
     assert "'oracle' is no database that is known: give sqlite:<path> or postgresql:" in ended.err
 
 
+@pytest.mark.real
 def test_a_postgres_that_does_not_answer_is_named_without_its_password(here: Callable[..., Ended]) -> None:
     for address in ("postgres://me:geheim@127.0.0.1:9/x", "postgresql://me@127.0.0.1:9/x?password=geheim"):
         ended = here("status", "--nats-url", NOWHERE, "--database", address)
@@ -269,26 +270,24 @@ async def test_a_message_that_is_no_commit_is_printed_all_the_same(nats_url: str
 async def test_following_prints_what_is_new_at_once_and_ends_with_a_signal(
     nats_url: str, log: JetStreamLog, store: SQLiteStore, number: signal.Signals, code: int
 ) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *PROGRAM,
-        *("events", "--nats-url", nats_url, "--follow", "--json"),
-        env=environment(),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    arguments = ("events", "--nats-url", nats_url, "--follow", "--json")
+    out, their_out = os.pipe()
+    with os.fdopen(their_out, "wb") as writing:
+        streams = (None, writing.fileno(), writing.fileno())
+        process = await warm.fork("projections", *arguments, environment=environment(), streams=streams)
+    lines, reading = await warm.stream(out)
     try:
-        assert process.stdout is not None
         await wait_until(lambda: has_consumer(nats_url), timeout=20)
         for pid in (3, 4):
             await append(log, "w1", pid)
-            line = await asyncio.wait_for(process.stdout.readline(), 20)
+            line = await asyncio.wait_for(lines.readline(), 20)
             assert json.loads(line)["data"]["pid"] == pid
         process.send_signal(number)
         assert await asyncio.wait_for(process.wait(), 20) == code
     finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+        process.kill()
+        await process.wait()
+        reading.close()
 
 
 async def has_consumer(nats_url: str) -> bool:
@@ -375,6 +374,7 @@ async def test_a_file_of_declarations_that_is_not_there_is_said(nats_url: str, t
 # Migrations
 
 
+@pytest.mark.real
 async def test_migrations_go_up_and_down(database_url: str) -> None:
     """The version is printed as `Current migration version: N`; a dirty one is a conflict until it is forced."""
     database = ("--database", database_url)
@@ -439,6 +439,7 @@ def test_every_command_has_help_with_examples(here: Callable[..., Ended], argume
         assert "130" in ended.out
 
 
+@pytest.mark.real
 async def test_help_does_not_wait_for_libraries_that_it_does_not_need() -> None:
     program = "import sys; from projections.cli import main; main(['status', '--help']); print(*sys.modules)"
     done = await asyncio.to_thread(

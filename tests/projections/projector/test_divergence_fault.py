@@ -20,7 +20,7 @@ from tests.support.log.damage import flip
 from tests.support.readside.ledger import MODEL, Book, Booked, Opened
 from tests.support.readside.projecting import STREAM, ledger_log
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 async def test_an_older_backup_that_has_grown_past_the_tables_stops_a_running_projector_at_the_reconnect(

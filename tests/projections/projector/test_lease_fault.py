@@ -29,7 +29,7 @@ from tests.support.readside.ledger import MODEL, REGISTRY, Book
 from tests.support.readside.projecting import assert_equals_a_fold, ledger_log, start_projector
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 WITHIN = 10.0
 """Seconds within which a leader that hangs is replaced."""
@@ -76,7 +76,9 @@ async def leads(connection: Any, pid: int) -> bool:
     return there and bool(await connection.fetchval("SELECT holder LIKE $1 FROM projection_lease", f"process {pid} on %"))
 
 
-@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the middle of its work"])
+@pytest.mark.parametrize(
+    "busy", [pytest.param(False, id="idle"), pytest.param(True, id="in the middle of its work", marks=pytest.mark.long)]
+)
 async def test_a_leader_that_hangs_is_replaced_and_changes_nothing_when_it_goes_on(
     nats_server: EmbeddedServer, postgres_url: str, busy: bool
 ) -> None:

@@ -41,7 +41,7 @@ from tests.support.readside.ledger import MODEL, PLACE, Account, Book, Booked, C
 from tests.support.readside.projecting import ledger_log, start_projector
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 POISON, REFUSED = Booked(1, "poison"), Booked(-(10**6))
 
@@ -89,13 +89,11 @@ async def project(log: MemoryLog, store: Store, model: ReadModel, count: int, pl
     return await dump(store, model)
 
 
-@pytest.mark.parametrize("count", [1, 2, 8])
+@pytest.mark.parametrize("count", [2, *(pytest.param(count, marks=pytest.mark.long) for count in (1, 8))])
 async def test_the_tables_are_the_same_with_any_number_of_processes(
-    either_store: SQLiteStore | PostgresStore, tmp_path: Path, count: int
+    either_store: SQLiteStore | PostgresStore, tmp_path: Path, count: int, seed: int
 ) -> None:
     """Rows, keys, counts, and parked aggregates with every line of the traceback, equal the tables of one process."""
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
     log = await troubled_log(seed)
     async with SQLiteStore(tmp_path / "one.db") as alone:
         expected = await project(log, alone, MODEL, 0, PLACE, batch=30)
@@ -117,12 +115,21 @@ async def test_the_tables_of_a_service_are_the_same(either_store: SQLiteStore | 
         assert await compare(either_store, alone, pantry.MODEL) is None
 
 
-async def test_processes_that_are_killed_cost_nothing(either_store: SQLiteStore | PostgresStore) -> None:
-    """kill -9 of one, of the other, of both: their work is derived a second time, and the result equals a clean fold."""
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param({600: [0]}, id="one"),
+        pytest.param({600: [0], 1200: [1], 1800: [0, 1]}, id="one, the other, both", marks=pytest.mark.long),
+    ],
+)
+async def test_processes_that_are_killed_cost_nothing(
+    either_store: SQLiteStore | PostgresStore, moments: dict[int, list[int]], seed: int
+) -> None:
+    """kill -9: their work is derived a second time, and the result equals a clean fold."""
     log = MemoryLog(ledger.REGISTRY)
-    await Book(log).append_randomly(3000, accounts=100, seed=random.randrange(10**6))
+    await Book(log).append_randomly(3000, accounts=100, seed=seed)
     await Migrations(either_store, MODEL).up()
-    killing = {600: [0], 1200: [1], 1800: [0, 1]}
+    killing = dict(moments)
     killed: list[int] = []
 
     def kill(commits: Sequence[Commit]) -> None:
@@ -134,7 +141,7 @@ async def test_processes_that_are_killed_cost_nothing(either_store: SQLiteStore 
     async with Workers(MODEL, 2, place=PLACE) as workers:
         projector = Projector(log, either_store, MODEL, batch=100, on_applied=kill)
         await projector.run(until=3000, workers=workers)
-        assert len(set(killed)) == 4
+        assert len(set(killed)) == sum(map(len, moments.values()))
         assert not {*killed} & {*workers.pids}
         assert len(deriving(os.getpid())) == 2
     async with replayed_copy(log, MODEL, until=3000) as alone:

@@ -151,7 +151,6 @@ async def test_sessions_that_are_cut_cost_only_time(two: tuple[Replica, Replica]
     await equals_a_fold(log, two[0].store)
 
 
-@pytest.mark.fault
 async def test_a_postgres_that_is_killed_is_waited_for(log: MemoryLog, postgres_server: PostgresServer) -> None:
     """After kill -9 and a restart of the whole server, the next leader continues from the stored checkpoint."""
     async with fresh_database(postgres_server) as url, replica(url, log) as first, replica(url, log) as second:

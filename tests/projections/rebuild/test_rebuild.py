@@ -43,7 +43,7 @@ def book(log: MemoryLog) -> Book:
     return Book(log)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.real)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An address of either kind; the names of file and schema are not plain."""
     if request.param == "sqlite":

@@ -30,8 +30,6 @@ from tests.support.readside.ledger import MODEL, Book, Booked
 from tests.support.readside.projecting import ledger_log
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
-
 
 async def made(log: MemoryLog, path: Path) -> None:
     """A database with the read model, closed in order."""

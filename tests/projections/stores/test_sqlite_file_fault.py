@@ -28,8 +28,6 @@ from projections.testing.conformance import MAP, PEOPLE, PLACES, checkpoint, per
 from tests.support import ROOT
 from tests.support.readside.copying import copied_whole
 
-pytestmark = pytest.mark.fault
-
 TABLES = "CREATE TABLE people (id TEXT PRIMARY KEY, age INTEGER, height REAL, awake BOOLEAN, born TEXT, extra TEXT);"
 
 
@@ -161,6 +159,7 @@ async def test_the_state_is_another_one_if_another_program_has_written(store: SQ
     assert store.state() != before
 
 
+@pytest.mark.real
 async def test_a_killed_owner_leaves_no_lock_behind(path: Path) -> None:
     """kill -9 with a transaction half written: the file opens, without a trace of the half."""
     program = f"""
