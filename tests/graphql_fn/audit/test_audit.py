@@ -16,7 +16,7 @@ from tests.support import ROOT
 from tests.support.web.graphql import Answer, Gateway, gateway
 from tests.support.web.node import install, node
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 AUDIT = Path(__file__).parent
 FUNCTIONS = ["graphql", "pantry", "tracker"]
@@ -47,7 +47,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @functions
-@pytest.mark.network
+@pytest.mark.long
 async def test_every_audit_of_graphql_http_passes(complete: Gateway, script: Path, function: str) -> None:
     address = f"{complete.url}/function/{function}"
     results = json.loads(await asyncio.to_thread(node, ["audit.js", address], script))

@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 from tests.support.web.graphql import Gateway, gateway
 from tests.support.web.node import install, node
 
-pytestmark = [pytest.mark.network, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.asyncio(loop_scope="module")]
 
 SCRIPTS = Path(__file__).parent
 NAMES = ["apples", "bread", "cheese", "dates"]

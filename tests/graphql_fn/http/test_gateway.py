@@ -25,7 +25,7 @@ from tests.support.pace import slowness
 from tests.support.waiting import wait_until
 from tests.support.web.graphql import Gateway, gateway
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 JSON = "application/json"
 RESPONSE = "application/graphql-response+json"

@@ -37,6 +37,7 @@ async def test_there_are_20_kinds() -> None:
     assert len(KINDS) == 20
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_hostile_request_is_answered_or_refused_with_a_code_within_the_budget(pantry: Gateway, name: str) -> None:
     kind = KINDS[name]
@@ -56,6 +57,7 @@ async def test_a_hostile_request_is_answered_or_refused_with_a_code_within_the_b
     assert hello.status == 200
 
 
+@pytest.mark.real
 async def test_refused_queries_are_not_cached(pantry: Gateway) -> None:
     async def cached() -> float:
         text = str((await pantry.ask("GET", "/metrics")).body)

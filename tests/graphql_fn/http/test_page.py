@@ -22,6 +22,7 @@ def inline(text: str) -> list[str]:
     return re.findall(r"<style|<[^>]*\sstyle=|<[^>]*\son\w+=\"|<script(?![^>]*\ssrc=\")|\beval\(", text)
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_page_and_its_files_are_served_under_a_strict_policy(served: Gateway) -> None:
     index = (await served.ask("GET", "/", headers={"Accept": BROWSER})).body
@@ -56,6 +57,7 @@ def test_the_plain_page_has_all_that_it_asks_for() -> None:
     assert set(re.findall(r'(?:for|aria-labelledby|aria-describedby)="([\w-]+)"', index)) <= ids
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_only_who_asks_for_html_gets_the_page(served: Gateway) -> None:
     page = await served.ask("GET", "/function/graphql", headers={"Accept": BROWSER})
@@ -67,6 +69,7 @@ async def test_only_who_asks_for_html_gets_the_page(served: Gateway) -> None:
     assert (await served.post("{ hello }", Accept="text/html")).status == 406
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_page_of_a_gateway_with_a_token_can_be_read_and_signs_in(tmp_path: Path) -> None:
     async with gateway(tmp_path, GRAPHQL_AUTH_TOKEN=TOKEN) as guarded:

@@ -23,7 +23,7 @@ from tests.support.pantry.system import Server, pantry_system
 from tests.support.waiting import wait_until
 from tests.support.web.graphql import Gateway, gateway
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 MOST = 210
 EVENTS = {"Accept": "text/event-stream"}

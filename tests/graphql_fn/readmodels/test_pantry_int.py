@@ -65,6 +65,7 @@ NESTED = """{ products(first: 1000) { edges { node {
 } } } }"""
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("piece", [turns.PIECE, -1.0])
 async def test_a_nested_query_over_a_thousand_products_takes_as_many_statements_as_it_has_levels(
     served: Pantry, monkeypatch: pytest.MonkeyPatch, piece: float
@@ -84,6 +85,7 @@ async def test_a_nested_query_over_a_thousand_products_takes_as_many_statements_
     assert few == statements
 
 
+@pytest.mark.real
 async def test_others_have_their_turns_while_a_long_list_is_worked_on(served: Pantry) -> None:
     turns = 0
 
@@ -99,6 +101,7 @@ async def test_others_have_their_turns_while_a_long_list_is_worked_on(served: Pa
     assert (statements, turns > 4 * PRODUCTS / 25) == (5, True)
 
 
+@pytest.mark.real
 async def test_categories_have_their_products_with_two_statements(served: Pantry) -> None:
     data, statements = await served.statements(
         "{ categories(first: 25) { nodes { id products(last: 2) { nodes { ean13 } pageInfo { hasPreviousPage } } } } }"
@@ -119,6 +122,7 @@ LISTS = {
 """Lists, and the field that identifies their items."""
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("which", "size", "length"),
     [("products", 300, 1000), ("movements", 1000, 4000), ("of one", 3, 4), ("consumption", 300, 1000)],
@@ -150,6 +154,7 @@ async def _walk(served: Pantry, which: str, count: str, cursor: str, end: str, m
             return pages
 
 
+@pytest.mark.real
 async def test_a_page_says_what_there_is_on_both_sides(served: Pantry) -> None:
     info = "nodes { ean13 } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
     first = (await served.ask(f"{{ products(first: 2) {{ {info} }} }}"))["products"]
@@ -169,6 +174,7 @@ async def test_a_page_says_what_there_is_on_both_sides(served: Pantry) -> None:
     }
 
 
+@pytest.mark.real
 async def test_products_can_be_seen_as_they_were(served: Pantry) -> None:
     at = moved_at(5, 1).isoformat()
     data = await served.ask(
@@ -192,12 +198,14 @@ async def test_products_can_be_seen_as_they_were(served: Pantry) -> None:
     assert [node["currentStock"] for node in data["list"]["nodes"]] == [3] * 6
 
 
+@pytest.mark.real
 async def test_what_is_about_persons_stays_sealed(served: Pantry) -> None:
     data = await served.ask("{ products(first: 2) { nodes { movements(first: 1) { nodes { createdBy notes } } } } }")
     found = [node for product in data["products"]["nodes"] for node in product["movements"]["nodes"]]
     assert found == [{"createdBy": "[sealed]", "notes": "[sealed]"}] * 2
 
 
+@pytest.mark.real
 async def test_the_shopping_list_is_what_is_low(served: Pantry) -> None:
     data = await served.ask(
         '{ shoppingList(first: 2, category: "category-3") { nodes { ean13 suggested product { isLowStock } } } }'
@@ -233,6 +241,7 @@ async def test_a_cursor_is_valid_while_products_come_and_go(tmp_path: Path, whic
         assert (await page(f'last: 1, before: "{before}"'))[0] == [listed[-3]]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -261,6 +270,7 @@ async def test_what_is_wrong_with_a_page_or_a_time_is_said(served: Pantry, query
     assert message in await served.error(query)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("query", "objects"),
     [
@@ -293,6 +303,7 @@ async def test_a_query_that_comes_to_too_many_objects_is_refused_before_it_is_ru
 SIZED = "query($n: Int) { products(first: $n) { nodes { movements(first: 100) { nodes { id } } } } }"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", [500, 500.0])
 async def test_a_size_counts_however_it_is_written(served: Pantry, size: float) -> None:
     result = await served.evaluator.evaluate(GraphQLRequest(SIZED, {"n": size}))
@@ -301,6 +312,7 @@ async def test_a_size_counts_however_it_is_written(served: Pantry, size: float) 
     assert not (await served.evaluator.evaluate(GraphQLRequest(SIZED, {"n": size / 100}))).failed
 
 
+@pytest.mark.real
 async def test_a_report_costs_the_rows_that_it_reads_each_time(served: Pantry) -> None:
     """One for each 250 rows, and one for the object: of 1,000 products, and of 4,000 movements as well."""
     evaluator = Evaluator(served.evaluator.function, QueryLimits(cost=60))
@@ -313,11 +325,13 @@ async def test_a_report_costs_the_rows_that_it_reads_each_time(served: Pantry) -
         assert (await evaluator.evaluate(GraphQLRequest(query))).outcome is outcome
 
 
+@pytest.mark.real
 async def test_a_wrong_time_in_the_text_has_its_place(served: Pantry) -> None:
     result = await served.evaluator.evaluate(GraphQLRequest('{ product(ean13: "1", asOf: "now") { name } }'))
     assert result.document["errors"][0]["locations"] == [{"line": 1, "column": 29}]
 
 
+@pytest.mark.real
 async def test_depth_and_aliases_are_bounded_here_too(served: Pantry) -> None:
     deep = "{ products { nodes { " + "category { products { nodes { " * 4 + "name" + " } } }" * 4 + " } } }"
     assert "nested deeper" in await served.error(deep)
@@ -340,6 +354,7 @@ async def test_a_database_that_is_not_there_is_said_and_found_when_it_comes(tmp_
         assert "text/event-stream" in subscription.document["errors"][0]["message"]
 
 
+@pytest.mark.real
 async def test_requests_at_the_same_time_share_nothing(served: Pantry) -> None:
     page = "name movements(first: 1) { nodes { id } }"
     queries = [f'{{ product(ean13: "{code_of(number)}") {{ {page} }} }}' for number in range(20)]

@@ -22,7 +22,7 @@ from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.graphql import Gateway, gateway
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 URL = "https://github.com/owner/name"
 PROJECTS = 3
