@@ -77,6 +77,7 @@ def arguments_of(command: str, movement: str) -> list[str]:
     return found.get(command, [])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("command", READS)
 async def test_json_of_a_command_that_reads_is_a_document(line: Line, kept: str, command: str) -> None:
     """This includes future commands: a command outside the list of writing commands is taken to read."""
@@ -90,6 +91,7 @@ async def test_every_command_that_writes_is_one() -> None:
     assert len(READS) >= 10
 
 
+@pytest.mark.real
 async def test_a_person_is_erased_as_often_as_one_likes(line: Line, code: str) -> None:
     await line.json("product", "add", code, "--name", "Flour", "--unit", "kg")
     await line.json(
@@ -102,6 +104,7 @@ async def test_a_person_is_erased_as_often_as_one_likes(line: Line, code: str) -
     assert (booked["created_by"], booked["notes"], booked["reason"]) == ("[erased]", "[erased]", "gift")
 
 
+@pytest.mark.real
 async def test_a_product_from_creation_to_its_end(line: Line, code: str) -> None:
     await line.json("category", "add", f"for {code}")
     made = await line.json("product", "add", code, "--name", "Flour", "--unit", "kg", "--min", "2.5", "--category", f"for {code}")
@@ -122,6 +125,7 @@ async def test_a_product_from_creation_to_its_end(line: Line, code: str) -> None
     assert table.rows == [["EAN13", "NAME", "STOCK", "UNIT", "MINIMUM", "STATE"], [code, "Rye", "7", "kg", "2.5", ""]]
 
 
+@pytest.mark.real
 async def test_what_is_not_named_in_an_edit_stays_whoever_else_edits_meanwhile(line: Line, code: str) -> None:
     await line.server.create(code, description="kept", min_stock=1)
     async with Client(line.server.url) as client:
@@ -134,6 +138,7 @@ async def test_what_is_not_named_in_an_edit_stays_whoever_else_edits_meanwhile(l
     assert [found[name] for name in ("name", "unit", "min_stock", "description")] == ["Rye", "g", 3, "kept"]
 
 
+@pytest.mark.real
 async def test_a_category_is_renamed_by_its_name(line: Line) -> None:
     made = await line.json("category", "add", "Cakes")
     assert (await line.json("category", "edit", "Cakes", "--name", "Cake"))["id"] == made["id"]
@@ -141,6 +146,7 @@ async def test_a_category_is_renamed_by_its_name(line: Line) -> None:
     assert (unknown.code, unknown.err.splitlines()[1]) == (3, "hint: pantry category list")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
@@ -165,6 +171,7 @@ async def test_failures_have_their_exit_codes(
     assert said in result.err, result
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("code", ["list", FLOUR[:-1] + "0"])
 async def test_no_product_is_proposed_whose_code_cannot_be(line: Line, code: str) -> None:
     """A mistyped code has no product, and adding one under it is of no use."""
@@ -172,6 +179,7 @@ async def test_no_product_is_proposed_whose_code_cannot_be(line: Line, code: str
     assert (result.code, "hint" in result.err) == (3, False), result
 
 
+@pytest.mark.real
 async def test_a_movement_is_undone_once(line: Line, code: str) -> None:
     await line.server.create(code)
     made = await line.json("movement", "add", "--ean", code, "--in", "2")
@@ -182,6 +190,7 @@ async def test_a_movement_is_undone_once(line: Line, code: str) -> None:
     assert [row[5] for row in table.rows[1:]] == ["twice, undoes another", "undone"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("form", ["csv", "ndjson", "standard input"])
 async def test_an_import_books_what_it_can_and_lists_what_it_cannot(line: Line, code: str, tmp_path: Path, form: str) -> None:
     await line.server.create(code)
@@ -204,6 +213,7 @@ async def test_an_import_books_what_it_can_and_lists_what_it_cannot(line: Line, 
     assert await line.server.stock(code) == 1
 
 
+@pytest.mark.real
 async def test_tables_of_spreadsheets_are_imported_after_a_preview(line: Line, new_code: Callable[[], str]) -> None:
     code = new_code()
     products = f"ean13;name;unit;min_stock\n{code};Jam;jar;1,5\n{code};Jam;jar;1\n"
@@ -224,6 +234,7 @@ async def test_tables_of_spreadsheets_are_imported_after_a_preview(line: Line, n
     assert await line.server.stock(code) == 2.5
 
 
+@pytest.mark.real
 async def test_reports_come_as_tables_and_as_csv(line: Line, code: str) -> None:
     await line.server.create(code, min_stock=4)
     await line.server.moved("in", 2, code)
@@ -237,6 +248,7 @@ async def test_reports_come_as_tables_and_as_csv(line: Line, code: str) -> None:
     assert found[3:] == ["6", "2", "4"]
 
 
+@pytest.mark.real
 async def test_a_list_that_is_cut_says_so(line: Line, code: str) -> None:
     await line.server.create(code)
     for amount in (1, 2):
@@ -249,6 +261,7 @@ async def test_a_list_that_is_cut_says_so(line: Line, code: str) -> None:
         assert (len(whole.rows) > 2, whole.err) == (True, ""), command
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -298,6 +311,7 @@ async def test_what_has_no_meaning_is_refused(typed: str) -> None:
         understood(typed)
 
 
+@pytest.mark.real
 async def test_a_scanner_books_each_line_at_once_and_goes_on_after_what_fails(line: Line, new_code: Callable[[], str]) -> None:
     flour, milk = new_code(), new_code()
     await line.server.create(flour, name="Flour", min_stock=8)
@@ -327,6 +341,7 @@ async def test_a_scanner_books_each_line_at_once_and_goes_on_after_what_fails(li
     assert "3 lines of 15 failed" in result.err
 
 
+@pytest.mark.real
 async def test_codes_are_assigned_and_a_scanned_case_books_its_factor(line: Line, new_code: Callable[[], str]) -> None:
     jar = await line.json("product", "add", "--name", "Jam", "--unit", "jar")
     other = new_code()
@@ -341,6 +356,7 @@ async def test_codes_are_assigned_and_a_scanned_case_books_its_factor(line: Line
     assert (await line.run("code", "show", other)).code == 3
 
 
+@pytest.mark.real
 async def test_a_scanner_s_lines_have_documents(line: Line, code: str) -> None:
     await line.server.create(code, name="Flour")
     result = await line.run("scan", "--in", "--quantity", "6", "--json", typed=f"{code}\n2\nfoo\nu\n")
@@ -349,6 +365,7 @@ async def test_a_scanner_s_lines_have_documents(line: Line, code: str) -> None:
     assert (said[0]["stock"], said[0]["low"], said[0]["movement"]["quantity"], said[3]["stock"]) == (6, False, 6, 0)
 
 
+@pytest.mark.real
 async def test_a_booking_whose_answer_is_lost_is_repeated_under_its_key_and_booked_once(line: Line, code: str) -> None:
     """A server between that passes the first booking on and answers 503."""
     await line.server.create(code)
@@ -381,6 +398,7 @@ async def test_a_booking_whose_answer_is_lost_is_repeated_under_its_key_and_book
     assert await line.server.stock(code) == 2
 
 
+@pytest.mark.real
 async def test_a_scanner_says_what_was_not_booked_where_the_server_is_away(line: Line, code: str) -> None:
     result = await line.run("scan", typed=f"{code}\n", PANTRY_URL="http://127.0.0.1:1")
     assert (result.code, result.out) == (7, "")
@@ -390,6 +408,7 @@ async def test_a_scanner_says_what_was_not_booked_where_the_server_is_away(line:
 # Watch
 
 
+@pytest.mark.real
 async def test_watch_shows_what_happens_and_ends_after_so_many_events(line: Line, code: str) -> None:
     await line.server.create(code, min_stock=1)
     wanted = ("--event", "stock", "--event", "low_stock", "--count", "3", "--json")
@@ -403,6 +422,7 @@ async def test_watch_shows_what_happens_and_ends_after_so_many_events(line: Line
     assert [one["data"]["current_stock"] for one in said] == [2, 2, 3]
 
 
+@pytest.mark.real
 async def test_watch_does_not_wait_for_a_server_that_was_never_there(line: Line) -> None:
     result = await line.run("watch", PANTRY_URL="http://127.0.0.1:1")
     assert (result.code, result.out) == (Unavailable.exit_code, "")

@@ -26,6 +26,8 @@ from tests.support.readside.tables import execute
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
 
+pytestmark = pytest.mark.real
+
 NAME, NOTES = "Annegret Zwiebelhuber", "für Tante Quitschfidel"
 OTHER = "Balduin Kesselflick"
 ERASED = ("[erased]", "[erased]")
@@ -196,7 +198,6 @@ async def test_who_is_erased_while_they_book_is_erased_as_far_as_then_and_nothin
         assert traces(tmp_path) == []
 
 
-@pytest.mark.fault
 async def test_a_key_that_is_there_after_its_erasure_is_destroyed_at_the_start(tmp_path: Path) -> None:
     """The server was killed between the event and the key's end; later somebody restores a copy of the keys."""
     async with pantry_system(tmp_path) as system:

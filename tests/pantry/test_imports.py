@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.pantry.system import API, Answer, Server
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_many_movements_at_once_each_with_its_own_answer(server: Server, new_code: Callable[[], str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -16,13 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pantry.domain.ean13 import check_digit
 from tests.support.pantry.system import API, Answer, Server, pantry_system
 
+pytestmark = pytest.mark.real
+
 T = TypeVar("T")
 
-EXAMPLES, STEPS = 20, 100
-RESTARTS = 6
-"""Restarts and rebuilds in all: each takes a second."""
-EVERY = EXAMPLES * STEPS // (4 * RESTARTS)
-"""Steps between two restarts."""
+STEPS, EVERY = 100, 50
+"""Steps of an example at most, and steps between two restarts."""
 SLOTS = st.integers(0, 2)
 AMOUNTS = st.integers(-1, 40).map(lambda quarters: quarters / 4)
 _SERIES = itertools.count(1)
@@ -55,6 +55,8 @@ class Machine(RuleBasedStateMachine):
     server: Server
     runner: asyncio.Runner
     restarts = 0
+    most_restarts = 0
+    """Restarts and rebuilds of all examples: each takes a second."""
     checks = 0
     steps = 0
 
@@ -206,7 +208,7 @@ class Machine(RuleBasedStateMachine):
         """
         machine = type(self)
         machine.checks += 1
-        if machine.restarts == RESTARTS or machine.checks % EVERY:
+        if machine.restarts == machine.most_restarts or machine.checks % EVERY:
             return
         machine.restarts += 1
         self.run(self.server.kill())
@@ -241,24 +243,27 @@ class Machine(RuleBasedStateMachine):
         assert {name: known.get(name) for name in self.names if name in known} == self.categories
 
 
-def test_the_server_and_a_model_in_memory_agree_after_every_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("examples", "restarts"), [(5, 2), pytest.param(20, 6, marks=pytest.mark.long)])
+def test_the_server_and_a_model_in_memory_agree_after_every_step(tmp_path: Path, examples: int, restarts: int) -> None:
+    """The long one has another seed in each run."""
     with asyncio.Runner() as runner:
         running = pantry_system(tmp_path)
         system = runner.run(running.__aenter__())
         try:
-            Machine.server, Machine.runner, Machine.restarts, Machine.checks, Machine.steps = system.one, runner, 0, 0, 0
+            Machine.server, Machine.runner, Machine.most_restarts = system.one, runner, restarts
+            Machine.restarts = Machine.checks = Machine.steps = 0
             run_state_machine_as_test(
                 Machine,
                 settings=settings(
-                    max_examples=EXAMPLES,
+                    max_examples=examples,
                     stateful_step_count=STEPS,
                     deadline=None,
-                    derandomize=True,
+                    derandomize=examples == 5,
                     suppress_health_check=list(HealthCheck),
                 ),
             )
-            assert Machine.restarts == RESTARTS
-            assert Machine.steps > EXAMPLES * STEPS / 4
+            assert Machine.restarts == restarts
+            assert Machine.steps > examples * STEPS / 4
             runner.run(system.one.kill())
             assert runner.run(system.one.difference_from_a_fold()) is None
         finally:

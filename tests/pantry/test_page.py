@@ -40,6 +40,7 @@ async def guarded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pan
         yield system
 
 
+@pytest.mark.real
 async def test_the_page_and_all_that_it_asks_for_need_no_token_and_have_a_strict_policy(guarded: PantrySystem) -> None:
     index = (await guarded.one.ask("GET", "/")).body
     wanted = [name for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith(("data:", "api/"))]
@@ -86,6 +87,7 @@ async def test_both_pages_agree_with_the_api_on_lengths_and_events() -> None:
         assert {name.strip('" ') for name in followed.split(",")} <= set(NAMES)
 
 
+@pytest.mark.real
 async def test_a_page_signs_in_for_what_it_reads_follows_and_books(guarded: PantrySystem) -> None:
     server: Server = guarded.one
     refused = await server.ask("GET", "/api/v1/products?active=true")

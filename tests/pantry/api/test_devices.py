@@ -21,7 +21,7 @@ from tests.support.pantry.system import API, FLOUR, Answer, PantrySystem, Server
 from tests.support.programs.cli import pantry, running_on_terminal
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.pantry.system import API, Server, pantry_system
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 """The default of curl."""

@@ -12,7 +12,7 @@ import pytest
 from tests.pantry.api.answers import name, problem
 from tests.support.pantry.system import API, PantrySystem, Server
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_a_key_takes_effect_once_however_often_it_comes(server: Server, running: PantrySystem, code: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.pantry.api.answers import problem
 from tests.support.pantry.system import API, Server
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_a_movement_is_answered_as_it_is_read(server: Server, code: str) -> None:

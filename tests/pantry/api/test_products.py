@@ -11,7 +11,7 @@ import pytest
 from tests.pantry.api.answers import name, problem
 from tests.support.pantry.system import API, Server
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 
 # Products

@@ -18,7 +18,7 @@ from pantry.http.reports import MOST_PRODUCTS
 from tests.pantry.api.answers import problem
 from tests.support.pantry.system import API, Server
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_lists_and_reports_come_as_csv_too(server: Server, code: str) -> None:

@@ -96,6 +96,7 @@ def test_a_wrong_code_or_factor_is_refused(code: str, factor: int) -> None:
 # The API
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_codes_of_a_product_are_assigned_found_listed_and_removed(server: Server, new_code: Callable[[], str]) -> None:
     product, other = new_code(), new_code()
@@ -117,6 +118,7 @@ async def test_codes_of_a_product_are_assigned_found_listed_and_removed(server: 
     assert (await server.get(f"/products/{product}"))["current_stock"] == 3
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_code_that_is_taken_or_wrong_is_refused_and_no_product_gets_it(
     server: Server, new_code: Callable[[], str]
@@ -141,6 +143,7 @@ async def test_a_code_that_is_taken_or_wrong_is_refused_and_no_product_gets_it(
     assert (await server.ask("GET", f"{API}/products/{code}")).status == 404
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_ambiguous_short_code_is_the_product_that_is_known(server: Server) -> None:
     digits = "01234565"
@@ -149,6 +152,7 @@ async def test_an_ambiguous_short_code_is_the_product_that_is_known(server: Serv
     assert (await server.get(f"/codes/{digits}"))["product_ean13"] == ean8
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_ambiguous_short_code_is_not_taken_from_the_product_that_it_names(
     server: Server, new_code: Callable[[], str]
@@ -171,6 +175,7 @@ async def test_an_ambiguous_short_code_is_not_taken_from_the_product_that_it_nam
     assert (await server.ask("PUT", f"{API}/codes/{free}", {"product_ean13": other})).body["code"] == upc
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_thing_without_a_barcode_gets_an_own_code_once(server: Server) -> None:
     key = {"Idempotency-Key": f"own-{next(_NUMBERS)}"}
@@ -182,6 +187,7 @@ async def test_a_thing_without_a_barcode_gets_an_own_code_once(server: Server) -
     assert (await server.post("/products", {"name": "Jam", "unit": "jar"})).body["ean13"] != code
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_code_in_the_body_is_refused_and_not_replaced_by_an_own_code(server: Server, new_code: Callable[[], str]) -> None:
     answer = await server.post("/products", {"ean13": new_code(), "name": "Flour", "unit": "kg"})
@@ -189,6 +195,7 @@ async def test_a_code_in_the_body_is_refused_and_not_replaced_by_an_own_code(ser
     assert [error["pointer"] for error in answer.body["errors"]] == ["#/ean13"]
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_followers_hear_of_codes_and_not_of_keys(server: Server, new_code: Callable[[], str]) -> None:
     product = new_code()
@@ -205,6 +212,7 @@ async def test_followers_hear_of_codes_and_not_of_keys(server: Server, new_code:
     assert [f'"product_ean13":"{product}"' in line.replace(" ", "") for line in heard] == [True, False]
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_stocktakes_are_listed_with_and_without_a_difference(server: Server, code: str) -> None:
     await server.create(code)
@@ -235,6 +243,7 @@ async def two(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PantryS
         yield system
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_of_two_servers_that_take_a_code_at_once_one_gets_it(two: PantrySystem) -> None:
     one, other = two.servers

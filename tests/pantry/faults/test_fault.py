@@ -18,7 +18,7 @@ from tests.support.tracker.system import Program
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 READS = ("/products", "/categories", "/movements", "/reports/stock", "/reports/low-stock", f"/products/{FLOUR}")
 
@@ -35,6 +35,7 @@ async def persist(server: Server, type_: str, quantity: float, key: str) -> Answ
     return (await wait_until(settled, timeout=60, every=0.1))[0]
 
 
+@pytest.mark.long
 async def test_of_64_that_take_from_20_exactly_20_succeed_while_the_broker_is_killed(tmp_path: Path) -> None:
     async with pantry_system(tmp_path) as system:
         server = system.one

@@ -25,8 +25,6 @@ from pantry.domain.registry import REGISTRY
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
 from tests.support.programs.cli import Result, pantry
 
-pytestmark = pytest.mark.fault
-
 TABLE = f"product_ean13;type;quantity\n{FLOUR};in;2\n{MILK};out;1\n{MILK};in;x\n"
 
 
@@ -80,6 +78,7 @@ async def between(
         await runner.cleanup()
 
 
+@pytest.mark.real
 async def test_rows_that_the_log_did_not_answer_are_not_known_and_are_sent_again_under_the_same_key(tmp_path: Path) -> None:
     async with kept(tmp_path) as system:
         answers: list[dict[str, Any]] = []
@@ -101,6 +100,7 @@ async def test_rows_that_the_log_did_not_answer_are_not_known_and_are_sent_again
         assert await system.one.stock(FLOUR) == 2
 
 
+@pytest.mark.real
 async def test_what_stays_unknown_is_told_apart_from_refusals_and_repeated_by_a_person_under_the_key(tmp_path: Path) -> None:
     async def answered(document: dict[str, Any]) -> object:
         rows = [row if row["status"] != 201 else {**row, "status": 503, "error": "late"} for row in document["results"]]
@@ -120,6 +120,7 @@ async def test_what_stays_unknown_is_told_apart_from_refusals_and_repeated_by_a_
         assert await system.one.stock(FLOUR) == 2
 
 
+@pytest.mark.real
 async def test_an_import_without_an_answer_names_the_key_to_repeat_it_with(tmp_path: Path) -> None:
     async def answered(document: dict[str, Any]) -> object:
         del document

@@ -16,7 +16,7 @@ import pytest
 from eventlog.testing.linearizability import UNANSWERED, RecordedOperation, SequentialModel, broken, judge
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 CLIENTS = 6
 PRODUCTS = (FLOUR, MILK)

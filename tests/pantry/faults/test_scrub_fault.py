@@ -10,7 +10,7 @@ from tests.support.log.damage import flip
 from tests.support.pantry.system import FLOUR, MILK, pantry_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 async def test_a_flipped_bit_in_the_middle_of_the_log_is_named_by_probe_figures_and_api(tmp_path: Path) -> None:

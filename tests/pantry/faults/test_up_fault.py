@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,11 +17,12 @@ import pytest
 from eventlog.embedded.binary import BINARY_VARIABLE, find_binary
 from eventlog.embedded.data_lock import DataDirectoryInUse, DataLock
 from tests.support.pantry.system import FLOUR
+from tests.support.programs import warm
 from tests.support.programs.small_disk import small_disk
 from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 def started_in(directory: Path) -> tuple[dict[str, str], list[str]]:
@@ -44,8 +44,7 @@ async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_
     environment, command = started_in(tmp_path)
 
     def pantry(*arguments: str) -> str:
-        asking = [sys.executable, "-m", "pantry", *arguments]
-        done = subprocess.run(asking, env=environment, cwd="/", capture_output=True, text=True, timeout=30, check=False)
+        done = warm.run("pantry", *arguments, environment=environment, directory=Path("/"), seconds=30)
         return done.stdout if not done.returncode else f"failed: {done.stderr}"
 
     with supervised(command, tmp_path / "first.txt", environment) as running:

@@ -14,7 +14,7 @@ from eventlog.jetstream.transport.connection import Connection
 from tests.support.pantry.system import MILK, Answer, PantrySystem, Server, pantry_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 def forbid_growth(system: PantrySystem) -> None:

@@ -7,8 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from projections.stores.sqlite.lock import DatabaseLock
 from tests.support.pantry.system import MIGRATIONS
+
+pytestmark = pytest.mark.real
 
 
 async def test_who_migrates_while_another_does_waits_for_it_and_says_so(tmp_path: Path) -> None:

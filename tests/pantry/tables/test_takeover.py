@@ -20,7 +20,7 @@ from tests.support.pantry.system import PantrySystem, log_of, pantry_system
 from tests.support.programs.cli import Result, pantry
 from tests.support.readside.postgres import fresh_database, temporary_server
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 SCHEMA = """
 CREATE TABLE categories (

@@ -16,7 +16,7 @@ from tests.support.pantry.newer import NEWER
 from tests.support.pantry.system import API, FLOUR, Server, log_of, pantry_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 READS = ("/products", "/movements", "/reports/stock", f"/products/{FLOUR}")
 WAITS = "the process that brings the tables of another version up to date is waited for"
