@@ -208,6 +208,7 @@ async def test_a_wait_for_a_sequence_ends_in_time_if_the_tables_do_not_answer(
     assert (late.outcome, "data" in late.document) == (QueryOutcome.BEHIND, False)
 
 
+@pytest.mark.real
 async def test_a_result_without_the_commit_that_is_asked_for_is_refused(running: Ledger) -> None:
     """The tables are past the commit, and leave it out: its aggregate is parked."""
     query = f'{{ product(ean13: "{code_of(1)}") {{ currentStock }} }}'
@@ -314,6 +315,7 @@ async def _served(evaluator: Evaluator) -> AsyncIterator[process.Application]:
     yield build_application(TABLE, services, edge, health=Health({})), edge
 
 
+@pytest.mark.real
 async def test_a_statement_ends_when_the_client_leaves(running: Ledger) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
     evaluator = Evaluator(heavy(running.replica, started, ended), QueryLimits(seconds=600))

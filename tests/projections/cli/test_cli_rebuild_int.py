@@ -32,6 +32,7 @@ from projections.stores.sqlite import SQLiteStore
 from tests.projections.cli.test_cli_int import PROGRAM, append, environment, run
 from tests.support.log.nats import plain_client
 from tests.support.readside.tables import change
+from tests.support.waiting import wait_until
 
 EitherStore = SQLiteStore | PostgresStore
 
@@ -169,9 +170,11 @@ async def test_a_rebuild_that_is_killed_is_gone_on_with(log: JetStreamLog, datab
         subprocess.Popen, command, env=environment(**where), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     copies = copies_at(database_url)
-    async with asyncio.timeout(60):
-        while process.poll() is None and not await begun(copies):
-            pass
+
+    async def begun_or_ended() -> bool:
+        return process.poll() is not None or await begun(copies)
+
+    await wait_until(begun_or_ended, timeout=60)
     process.send_signal(signal.SIGKILL)
     await asyncio.to_thread(process.wait)
     assert await copies.there() == [CopyPart.NEW if process.returncode else CopyPart.OLD]

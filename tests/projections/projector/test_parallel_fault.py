@@ -8,9 +8,7 @@ import os
 import random
 import signal
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from pathlib import Path
-from typing import cast
 
 import attrs
 import psutil
@@ -26,7 +24,7 @@ from gctd import readmodel as tracker
 from pantry import readmodel as pantry
 from projections.errors import ProjectorStopped, WorkerLost
 from projections.migrations import Migrations
-from projections.model import Change, Handler, Put, ReadModel
+from projections.model import ReadModel
 from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild.verify import Dump, compare, dump, replayed_copy
@@ -37,7 +35,8 @@ from projections.stores.sqlite import SQLiteStore
 from tests.projections.cli.test_cli_int import append, run
 from tests.support.pantry.stocked import stocked_log
 from tests.support.readside import ledger
-from tests.support.readside.ledger import MODEL, PLACE, Account, Book, Booked, Closed, Opened
+from tests.support.readside.deriving import DEADLY, MISFIT, MISFITS, PLACE_OF_DEADLY, PLACE_OF_MISFIT
+from tests.support.readside.ledger import MODEL, PLACE, Book, Booked, Closed, Opened
 from tests.support.readside.projecting import ledger_log, start_projector
 from tests.support.waiting import wait_until
 
@@ -150,19 +149,6 @@ async def test_processes_that_are_killed_cost_nothing(
     assert deriving(os.getpid()) == []
 
 
-def deadly(commit: Commit) -> Iterable[Change]:
-    """Ends the process that it is called in, at an account of that owner; a test must not be it."""
-    state: Account = commit.state
-    if state.owner == "deadly":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return ledger.account_changes(commit)
-
-
-DEADLY = attrs.evolve(
-    MODEL, projections=(attrs.evolve(MODEL.projections[0], handlers={ledger.CATEGORY: deadly}), *MODEL.projections[1:])
-)
-
-
 async def test_where_processes_die_of_a_commit_the_projector_says_so_and_stops_before_it(tmp_path: Path) -> None:
     """It does not retry for ever, and does not skip the commit. Earlier commits are stored, and a later run continues there."""
     log = MemoryLog(ledger.REGISTRY)
@@ -172,7 +158,7 @@ async def test_where_processes_die_of_a_commit_the_projector_says_so_and_stops_b
     await book.append_randomly(10, accounts=10, seed=2)
     async with store_at(f"sqlite:{tmp_path / 'read.db'}") as store:
         await Migrations(store, MODEL).up()
-        async with Workers(DEADLY, 1, place=f"{__name__}:DEADLY") as workers:
+        async with Workers(DEADLY, 1, place=PLACE_OF_DEADLY) as workers:
             with pytest.raises(ProjectorStopped, match=r"died 3 times .* ended by SIGKILL.*--workers 0") as stopped:
                 await Projector(log, store, DEADLY, batch=20).run(until=71, workers=workers)
         assert isinstance(stopped.value.__cause__, WorkerLost)
@@ -183,29 +169,6 @@ async def test_where_processes_die_of_a_commit_the_projector_says_so_and_stops_b
             assert await dump(store, MODEL) == await dump(alone, MODEL)
 
 
-def misfit(commit: Commit) -> Iterable[object]:
-    """The result of a handler with a fault for accounts whose owners name it, the changes of the account for all others."""
-    account, owner = commit.aggregate.id, commit.state.owner
-    faults = {
-        "nothing": None,
-        "a generator": ledger.account_changes(commit),
-        "a row that is none": Put(ledger.ACCOUNTS, None),  # type: ignore[arg-type]
-        "a generator as value": Put(ledger.ACCOUNTS, (account, (text for text in owner), 0, False, commit.at, "{}")),
-        "a decimal number": Put(ledger.ACCOUNTS, (account, Decimal(5), 0, False, commit.at, "{}")),
-    }
-    return [faults[owner]] if owner in faults else ledger.account_changes(commit)
-
-
-MISFITS = ["nothing", "a generator", "a row that is none", "a generator as value", "a decimal number"]
-MISFIT = attrs.evolve(
-    MODEL,
-    projections=(
-        attrs.evolve(MODEL.projections[0], handlers={ledger.CATEGORY: cast("Handler", misfit)}),
-        *MODEL.projections[1:],
-    ),
-)
-
-
 async def test_a_result_that_is_no_change_parks_the_same_with_any_number_of_processes(tmp_path: Path) -> None:
     """Also if it cannot be sent to another process, or would come as another value."""
     log = MemoryLog(ledger.REGISTRY)
@@ -214,8 +177,8 @@ async def test_a_result_that_is_no_change_parks_the_same_with_any_number_of_proc
         await book.append_randomly(20, accounts=10, seed=len(fault))
         await book.append(f"bad-{MISFITS.index(fault)}", Opened(fault))
     async with SQLiteStore(tmp_path / "one.db") as alone, SQLiteStore(tmp_path / "several.db") as store:
-        expected = await project(log, alone, MISFIT, 0, f"{__name__}:MISFIT", batch=30)
-        assert await project(log, store, MISFIT, 2, f"{__name__}:MISFIT", batch=30) == expected
+        expected = await project(log, alone, MISFIT, 0, PLACE_OF_MISFIT, batch=30)
+        assert await project(log, store, MISFIT, 2, PLACE_OF_MISFIT, batch=30) == expected
         parked, others = await store.parked(), await alone.parked()
     assert [(one.place, one.sequence, one.waiting, one.error.replace("several.db", "one.db")) for one in parked] == [
         (one.place, one.sequence, one.waiting, one.error) for one in others

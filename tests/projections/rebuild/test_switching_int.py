@@ -171,9 +171,9 @@ async def test_the_tables_change_places_while_postgres_vacuums_them(
     await execute(postgres_url, "ALTER SYSTEM SET autovacuum_naptime = '1s'")
     try:
         await execute(postgres_url, f"SELECT pg_reload_conf(); ALTER TABLE accounts SET ({slowly}, {at_once})")
-        for _ in range(600):
-            await execute(postgres_url, "UPDATE accounts SET balance = balance")
         async with session(postgres_url) as onlooker:
+            for _ in range(600):
+                await onlooker.execute("UPDATE accounts SET balance = balance")
             await wait_until(lambda: onlooker.fetchval(_VACUUMED), timeout=60, every=0.1)
             await filled.switch(NAMES)
     finally:
