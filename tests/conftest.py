@@ -19,7 +19,7 @@ from projections.stores.postgres.server import PostgresServer
 from tests.support.log.nats import remove_streams
 from tests.support.readside.postgres import fresh_database, temporary_server
 
-pytest_plugins = ["tests.support.plugins.processor_time"]
+pytest_plugins = [f"tests.support.plugins.{name}" for name in ("processor_time", "seed")]
 _STATE = tempfile.TemporaryDirectory(prefix="state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name  # commands of the user must not find a system of a test
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
