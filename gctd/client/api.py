@@ -31,6 +31,8 @@ LARGEST_DIFF = 1_000_000
 class Client(ServiceClient):
     """A client of one tracker."""
 
+    name = "gctd"
+
     # Repositories
 
     async def add_repo(self, repo_url: str, *, refresh: bool = False) -> Repo:

@@ -68,16 +68,17 @@ class Repo(
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of the tests of a running attempt, in packages."""
+    """Progress of the stage of a running attempt, in `unit` (packages, MB)."""
 
     done: int
     total: int
     running: Sequence[str] = ()
+    unit: str = "packages"
 
     def __str__(self) -> str:
         more = f" and {len(self.running) - 2} more" if len(self.running) > 2 else ""
         running = f", running {', '.join(self.running[:2])}{more}" if self.running else ""
-        return f"{self.done} of {self.total} packages{running}"
+        return f"{self.done} of {self.total} {self.unit}{running}"
 
 
 class Task(Resource, frozen=True, kw_only=True):

@@ -34,11 +34,12 @@ def body_of(cls: type[T], source: object, /, **others: Any) -> T:
 
 @message
 class ProgressBody:
-    """Progress of the tests of a running attempt."""
+    """Progress of the stage of a running attempt."""
 
-    done: int = member(description="packages whose tests have ended")
-    total: int = member(description="packages")
+    done: int = member(description="how many of `total` are done")
+    total: int = member()
     running: tuple[str, ...] = member(description="packages whose tests run")
+    unit: str = member(description="packages, or MB of a download")
 
 
 @message

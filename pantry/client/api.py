@@ -49,6 +49,8 @@ R = TypeVar("R", bound=Imported)
 class Client(ServiceClient):
     """A client of one pantry. Quantities are JSON numbers with at most three decimal places; times are RFC 3339."""
 
+    name = "pantry"
+
     # Categories
 
     async def categories(self) -> Sequence[Category]:

@@ -11,23 +11,30 @@ class ClientError(Exception):
     """Root of the package's errors: the server answered something that is not an answer to the request.
 
     `str(error)` is the text for a user, `status` the HTTP status if there was one, `kind` the type of problem where the
-    server says more than its status: `insufficient-stock`.
+    server says more than its status: `insufficient-stock`. `foreign`: no service of ours answers in this form.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILURE
     asked: ClassVar[bool] = True
     """A server was asked: the program's advice on asking it holds."""
 
-    def __init__(self, message: str, *, status: int | None = None, kind: str | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, kind: str | None = None, foreign: bool = False) -> None:
         super().__init__(message)
         self.status = status
         self.kind = kind
+        self.foreign = foreign
 
 
 class Rejected(ClientError):
     """The server, or the client before it asks, cannot accept a value (400, 413, 415, 422)."""
 
     exit_code = ExitCode.USAGE
+
+
+class OtherService(Rejected):
+    """The address belongs to another service."""
+
+    hint: ClassVar[str] = "set the right address with --url"
 
 
 class NotFound(ClientError):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Self
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import ClassVar, Self
 from uuid import uuid4
 
-from terminalkit.client.errors import Unavailable
+from terminalkit.client.errors import ClientError, NotFound, OtherService, Unavailable
 from terminalkit.client.feed import Signal, follow
 from terminalkit.client.resources import R, parse_list
 from terminalkit.client.transport import ServerAnswer, Transport
 
 TIMEOUT = 30.0
 """Seconds that one request may take, unless a caller says otherwise."""
+
+_DESCRIPTIONS = ("/api/openapi.json", "/openapi.json")
+"""Where our services have the descriptions of their APIs, with their names."""
 
 LARGEST_PAGE = 1000
 """Elements that are asked for at once."""
@@ -28,8 +31,11 @@ class ServiceClient:
 
     `url` is the address of the server, `http://host:port`. `token` is its bearer token, if it needs one. `timeout` is the
     longest time of one request in seconds. `trace` is called with a line for each request. Every method raises ClientError; the
-    classes of errors explain their meaning. Raises Rejected if `url` cannot be the address of a server.
+    classes of errors explain their meaning. Raises Rejected if `url` cannot be the address of a server. `name` is the name of
+    the service, as in the description of its API.
     """
+
+    name: ClassVar[str] = ""
 
     def __init__(
         self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, trace: Callable[[str], None] | None = None
@@ -51,6 +57,24 @@ class ServiceClient:
         """The readiness of the server for `reads` or `writes`, in its own words. Raises Unavailable with the reason."""
         answer = await self._transport.request("GET", "/readyz", query={"for": concern})
         return answer.document if isinstance(answer.document, dict) else {}
+
+    async def check_service(self, error: ClientError) -> None:
+        """Raise OtherService if the error of a request has the cause that another service has the address."""
+        if not (error.foreign or isinstance(error, NotFound)):
+            return
+        name = await self._who_answers()
+        if name not in (None, self.name):
+            raise OtherService(f"{self._transport.url} is the address of {name}, not of {self.name}") from error
+        if name is None and error.foreign:
+            raise OtherService(f"{self._transport.url} does not answer as {self.name} does: {error}") from error
+
+    async def _who_answers(self) -> str | None:
+        """Return the name in the description of an API; None if there is none to be had."""
+        for path in _DESCRIPTIONS:
+            with suppress(ClientError, KeyError, TypeError):
+                answer = await self._transport.request("GET", path)
+                return str(answer.document["info"]["title"])
+        return None
 
     async def _command(
         self,

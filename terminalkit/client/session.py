@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from terminalkit.client.errors import NotFound
+from terminalkit.client.errors import ClientError, NotFound
 from terminalkit.commands.command import command
 from terminalkit.config.flags import SettingFlags, SettingSources
 from terminalkit.display.output import Output
@@ -89,8 +89,10 @@ def client_command(
                 own = session(asked, invocation)
                 try:
                     return await work(own, **arguments)
-                except NotFound:
-                    await own.on_not_found(arguments)
+                except ClientError as error:
+                    await asked.check_service(error)
+                    if isinstance(error, NotFound):
+                        await own.on_not_found(arguments)
                     raise
 
         return with_session

@@ -179,7 +179,7 @@ def _decoded(raw: bytes) -> object:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ClientError(f"the server's answer is not JSON: {error}") from error
+        raise ClientError(f"the server's answer is not JSON: {error}", foreign=True) from error
 
 
 def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str, *, with_token: bool) -> ClientError:
@@ -196,7 +196,7 @@ def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str, *, with_tok
     if kind is NotAllowed and response.status == 401:
         fault = "does not accept the token" if with_token else "asks for a token, and none is set"
         message = f"{url} {fault}: {message}"
-    return kind(message, status=response.status, kind=_kind(problem))
+    return kind(message, status=response.status, kind=_kind(problem), foreign=not problem)
 
 
 def _problem(raw: bytes) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
@@ -31,6 +31,13 @@ SIGN_OF_LIFE = 10.0
 """Seconds without a change after which a line off a terminal shows that the work continues."""
 
 _SPINNER = "|/-\\"
+_LONG_STAGES = {
+    "toolchain": "downloading Go, once per machine",
+    "stdlib": "preparing Go's standard library, built once per machine",
+}
+"""What a long stage does, and why it is long."""
+_NAMED = 2
+"""Running items that a line without a change names."""
 
 
 @attrs.frozen(kw_only=True)
@@ -58,7 +65,7 @@ class ProgressItem:
 def task_item(task: Task) -> ProgressItem:
     """Return the progress of a task: stage, attempt, worker, and the reason if the last attempt failed."""
     running = task.state == "running"
-    state = f"running: {task.stage}" if running and task.stage else task.state
+    state = f"running: {_LONG_STAGES.get(task.stage, task.stage)}" if running and task.stage else task.state
     state = f"{state}, {task.progress}" if running and task.progress else state
     attempt = f", attempt {task.attempt}/{task.max_attempts}" if task.attempt else ""
     worker = f" on {task.worker}" if running and task.worker else ""
@@ -137,7 +144,7 @@ class _Lines:
             await asyncio.sleep(max(self._said + SIGN_OF_LIFE - time.monotonic(), 0.01))
             waiting = [item for item in self._items.values() if not item.ended]
             if waiting and time.monotonic() - self._said >= SIGN_OF_LIFE:
-                self._say(f"{_summary(waiting)}  {duration(max(item.seconds() for item in waiting))}")
+                self._say(f"{_in_words(waiting)}  {duration(max(item.seconds() for item in waiting))}")
             elif not waiting:
                 self._said = time.monotonic()
 
@@ -191,6 +198,15 @@ class _Drawing:
         if len(items) > room:
             table.add_row(Text(" "), Text(f"and {_summary(items[room:])}"))
         return table
+
+
+def _in_words(items: Sequence[ProgressItem]) -> str:
+    """`orders  running: test; 5 queued`: the running items with their states, unless they are many."""
+    running = [item for item in items if item.phase == "running"]
+    if not 0 < len(running) <= _NAMED:
+        return _summary(items)
+    waiting = [item for item in items if item.phase != "running"]
+    return "; ".join([*(f"{item.name}  {item.state}" for item in running), *([_summary(waiting)] if waiting else [])])
 
 
 def _summary(items: Iterable[ProgressItem]) -> str:

@@ -12,7 +12,7 @@ from gctd.domain.task import events
 
 @attrs.frozen(kw_only=True)
 class ReachedStage:
-    """The time when an attempt entered a stage, and the progress of its tests; None: the stage has no progress."""
+    """The time when an attempt entered a stage, and its progress; None: it has none."""
 
     stage: str
     at: datetime

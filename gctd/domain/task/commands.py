@@ -53,7 +53,7 @@ class ReachStage:
 
 @attrs.frozen(kw_only=True)
 class ReportProgress:
-    """The worker of an attempt reports how far its tests are."""
+    """The worker of an attempt reports the progress of its stage."""
 
     attempt: int
     session: str

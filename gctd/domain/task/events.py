@@ -11,8 +11,8 @@ from gctd.domain.registry import REGISTRY
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.upload import UploadedProfile
 
-STAGES = ("clone", "modules", "test", "analyse", "store")
-"""The stages of an attempt, in the order in which it enters them."""
+STAGES = ("clone", "toolchain", "modules", "stdlib", "test", "analyse", "store")
+"""The stages of an attempt, in the order in which it enters them. `toolchain` and `stdlib` are needed seldom."""
 
 
 @attrs.frozen(kw_only=True)
@@ -90,7 +90,7 @@ class TaskStarted:
 @REGISTRY.event("TaskStageReached")
 @attrs.frozen(kw_only=True)
 class TaskStageReached:
-    """The attempt under way entered a stage: clone, modules, test, analyse or store."""
+    """The attempt under way entered a stage: clone, toolchain, modules, stdlib, test, analyse or store."""
 
     attempt: int
     stage: str
@@ -99,17 +99,21 @@ class TaskStageReached:
 
 @attrs.frozen(kw_only=True)
 class Progress:
-    """Packages of a test run: `done` of `total` have ended; `running` are import paths without their common part."""
+    """Progress of a stage: `done` of `total`, in `unit` (packages, MB).
+
+    `running` are import paths of packages whose tests run, without their common part.
+    """
 
     done: int
     total: int
     running: tuple[str, ...] = ()
+    unit: str = "packages"
 
 
-@REGISTRY.event("TaskProgressed")
+@REGISTRY.event("TaskProgressed", version=2, reads=[1])
 @attrs.frozen(kw_only=True)
 class TaskProgressed:
-    """The tests of the attempt under way have come this far. A worker reports a bounded number of these events."""
+    """The stage of the attempt under way has come this far. A worker reports a bounded number of these events."""
 
     attempt: int
     progress: Progress

@@ -45,7 +45,7 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=11, reads=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+@REGISTRY.state(CATEGORY, version=12, reads=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker.

@@ -27,7 +27,7 @@ class StageSpan:
     stage: str = member(description="clone, modules, test, analyse or store")
     started_at: str = member(description="RFC 3339, UTC")
     duration_ms: int | None = member(description="milliseconds; null while it lasts")
-    progress: ProgressBody | Unset = member(default=UNSET, description="packages of its tests; left out of stages without tests")
+    progress: ProgressBody | Unset = member(default=UNSET, description="left out if nothing is counted")
 
 
 @message

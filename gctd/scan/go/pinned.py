@@ -20,6 +20,7 @@ import aiohttp
 import attrs
 
 from gctd.scan.errors import GoError
+from gctd.scan.go.downloading import UNREPORTED, DownloadStage
 from gctd.scan.go.toolchain import PUBLIC_PROXY, Downloads, Toolchain, target
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.output import OnLog, no_log
@@ -62,23 +63,24 @@ class PinnedGo:
     def _place(self) -> Path:
         return self.directory.absolute() / f"pinned-{VERSION}"
 
-    async def ensure(self, on_log: OnLog = no_log) -> None:
+    async def ensure(self, on_log: OnLog = no_log, stage: DownloadStage = UNREPORTED) -> None:
         """Download and verify the release if it is missing. Raises GoError."""
         if self._place.exists():
             return
+        await stage.begin()
         self.directory.mkdir(parents=True, exist_ok=True)
         async with locked(self.directory / "pinned.lock"):
             if not self._place.exists():
-                await self._fetch(on_log)
+                await self._fetch(on_log, stage)
 
-    async def _fetch(self, on_log: OnLog) -> None:
+    async def _fetch(self, on_log: OnLog, stage: DownloadStage) -> None:
         name = f"v0.0.1-{VERSION}.{target()}"
         url = f"{_proxy()}/{_MODULE}/@v/{name}.zip"
         on_log(f"this host has no Go: {VERSION} is downloaded from {_without_password(url)}")
         with tempfile.TemporaryDirectory(prefix="go-", dir=self.directory) as folder:
             archive, unpacked = Path(folder) / "archive.zip", Path(folder) / "unpacked"
             try:
-                await self._download(url, archive, on_log)
+                await self._download(url, archive, on_log, stage)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 reason = str(error) or type(error).__name__
                 raise GoError(f"{VERSION} cannot be downloaded from {_without_password(url)}: {reason}") from error
@@ -88,13 +90,14 @@ class PinnedGo:
             unpacked.rename(self._place)
         on_log(f"{VERSION} is verified: {digest}")
 
-    async def _download(self, url: str, file: Path, on_log: OnLog) -> None:
+    async def _download(self, url: str, file: Path, on_log: OnLog, stage: DownloadStage) -> None:
         timeout = aiohttp.ClientTimeout(total=_SECONDS, sock_connect=30, sock_read=60)
         async with (
             aiohttp.ClientSession(timeout=timeout, trust_env=True, raise_for_status=True) as session,
             session.get(url, proxy=self.downloads.proxy) as response,
         ):
             size, done, noted = response.content_length, 0, 0
+            await stage.progressed(0, size)
             with file.open("wb") as output:
                 async for chunk in response.content.iter_chunked(_CHUNK):
                     output.write(chunk)
@@ -102,6 +105,7 @@ class PinnedGo:
                     if done - noted >= _NOTE_EVERY:
                         noted = done
                         on_log(f"{VERSION}: {done // _MIB} MiB" + (f" of {size // _MIB}" if size else ""))
+                        await stage.progressed(done, size)
 
 
 def _proxy() -> str:

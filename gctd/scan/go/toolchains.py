@@ -23,6 +23,7 @@ from gctd.domain.repo.project import Project
 from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.errors import GoError, ScanError
 from gctd.scan.git.messages import redact
+from gctd.scan.go.downloading import UNREPORTED, DownloadStage
 from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import Downloads, GoPlaces, Toolchain, go_environment, target
 from gctd.scan.go.versions import GoVersion, parse_version, wanted_version
@@ -119,18 +120,22 @@ class Toolchains:
         return tuple(map(one, projects))
 
     @asynccontextmanager
-    async def using(self, version: GoVersion | None, on_log: OnLog = no_log) -> AsyncIterator[Toolchain]:
+    async def using(
+        self, version: GoVersion | None, on_log: OnLog = no_log, stage: DownloadStage = UNREPORTED
+    ) -> AsyncIterator[Toolchain]:
         """Provide the toolchain of a version, downloaded if it is missing. It is not removed before the block ends.
 
-        None: the host's. Raises NoSuchToolchain, and GoError if the download fails.
+        None: the host's. `stage` is told of a download. Raises NoSuchToolchain, and GoError if the download fails.
         """
         if self._pinned is not None:
-            await self._pinned.ensure(on_log)
+            await self._pinned.ensure(on_log, stage)
         if version is None:
             yield self._host
             return
         name = version.toolchain
         async with self._kept.using(name) as directory:
+            if _ready(directory, name) is None:
+                await stage.begin()
             async with locked(self._kept.lock(name)):
                 toolchain = _ready(directory, name) or await self._fetched(version, directory, on_log)
             yield toolchain

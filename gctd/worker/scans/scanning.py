@@ -23,9 +23,10 @@ from gctd.engines.registry import engine_named, engines
 from gctd.engines.score import shortened
 from gctd.scan.errors import NeedsNewerGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
-from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.plan import BeginStage, GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import discover, nested_modules
+from gctd.scan.go.downloading import DownloadStage
 from gctd.scan.go.staging import staged
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain, builds_c
 from gctd.scan.go.toolchains import Toolchains
@@ -214,14 +215,23 @@ class Scanning:
         """Run the tests with the toolchain that the module asks for, and again if a dependency needs a newer one."""
         until = time.monotonic() + left
 
+        stage = ""
+
+        async def on_entered(name: str) -> None:
+            nonlocal stage
+            stage = name
+            await on_stage(name)
+
         async def on_progress(progress: Progress) -> None:
-            await on_stage("test", progress)
+            await on_stage(stage, progress)
+
+        download = DownloadStage(on_entered, on_progress)
 
         while True:
             try:
-                async with self._toolchains.using(version, on_log) as toolchain:
+                async with self._toolchains.using(version, on_log, download) as toolchain:
                     plan = make(toolchain, until - time.monotonic())
-                    return await run_tests(toolchain, plan, on_stage, on_log, on_progress)
+                    return await run_tests(toolchain, plan, on_entered, on_log, on_progress)
             except NeedsNewerGo as needed:
                 newer = self._toolchains.newer(parse_version(needed.version))
                 if newer is None or (version is not None and newer <= version):
@@ -231,10 +241,10 @@ class Scanning:
     def _plan(self, task: Task, checkout: Checkout, project: Project, toolchain: Toolchain, left: float) -> Plan:
         test_args, go_flags = go_test_flags(task.config, task.engine), parse_go_flags(task.config.go_flags or "")
 
-        async def restore(packages: Sequence[str], seconds: float) -> None:
+        async def restore(packages: Sequence[str], seconds: float, begin: BeginStage) -> None:
             flags = (*go_flags, *test_args)
             await self._checkouts.stdlib(toolchain).restore(
-                packages, checkout.go_caches, checkout.job, flags=flags, seconds=seconds
+                packages, checkout.go_caches, checkout.job, flags=flags, seconds=seconds, begin=begin
             )
 
         return Plan(

@@ -12,6 +12,7 @@ from terminalkit.client.errors import (
     Conflicting,
     NotAllowed,
     NotFound,
+    OtherService,
     Rejected,
     TimedOut,
     Unavailable,
@@ -193,3 +194,31 @@ async def test_an_address_may_have_a_path() -> None:
         with pytest.raises(NotFound):
             await client.task("task-1")
         assert api.requests[-1].path == "/behind/a/proxy/api/tasks/task-1"
+
+
+@pytest.mark.parametrize(
+    ("description", "expected"),
+    [
+        ({"info": {"title": "pantry"}}, "is the address of pantry, not of gctd"),
+        (None, "does not answer as gctd does: the server answered 404"),
+    ],
+)
+async def test_the_address_of_another_service_is_named(description: object, expected: str) -> None:
+    async with FakeApi() as api, Client(api.url) as client:
+        api.always["GET", "/api/repos/status"] = Reply(404, ["not a problem document"])
+        if description is not None:
+            api.always["GET", "/openapi.json"] = Reply(200, description)
+        with pytest.raises(NotFound) as missing:
+            await client.repo(REPO_URL)
+        with pytest.raises(OtherService, match=expected) as other:
+            await client.check_service(missing.value)
+        assert (other.value.exit_code, other.value.hint) == (ExitCode.USAGE, "set the right address with --url")
+
+
+async def test_what_the_right_service_does_not_find_has_no_other_cause() -> None:
+    async with FakeApi() as api, Client(api.url) as client:
+        with pytest.raises(NotFound) as missing:
+            await client.repo(REPO_URL)
+        await client.check_service(missing.value)
+        api.always["GET", "/api/openapi.json"] = Reply(200, {"info": {"title": "gctd"}})
+        await client.check_service(missing.value)

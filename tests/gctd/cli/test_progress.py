@@ -5,17 +5,20 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from gctd.cli import session as session_module
 from gctd.cli.root import PROGRAM
 from gctd.cli.session import Session
 from gctd.cli.tasks import progress as module
-from gctd.cli.tasks.progress import ProgressItem, progress
+from gctd.cli.tasks.progress import ProgressItem, progress, task_item
 from gctd.client.api import Client
+from gctd.client.resources import Progress, Task
+from terminalkit.client.resources import parse
 from terminalkit.display.output import Output
 from terminalkit.runtime.invocation import Invocation
-from tests.support.tracker.fake_api import FakeApi, problem, worker_document
+from tests.support.tracker.fake_api import FakeApi, problem, task_document, worker_document
 from tests.support.waiting import wait_until
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -42,8 +45,25 @@ async def test_who_waits_long_sees_a_sign_of_life(monkeypatch: pytest.MonkeyPatc
         display.show(item("b", "queued"))
         display.show(item("c", "queued"))
         display.show(item("d", "completed", ended=True))
-        await wait_until(lambda: "2 queued, 1 running  " in written(to))
+        await wait_until(lambda: "a  running; 2 queued  " in written(to))
     assert written(to).count("\n") >= 5
+
+
+@pytest.mark.parametrize(
+    ("stage", "progress", "shown"),
+    [
+        ("test", None, "running: test, attempt 1/3"),
+        ("toolchain", Progress(done=20, total=68, unit="MB"), "running: downloading Go, once per machine, 20 of 68 MB"),
+        (
+            "stdlib",
+            Progress(done=41, total=123),
+            "running: preparing Go's standard library, built once per machine, 41 of 123 packages",
+        ),
+    ],
+)
+def test_a_long_stage_has_its_reason_and_its_progress(stage: str, progress: Progress | None, shown: str) -> None:
+    task = parse(Task, {**task_document(1, "running", attempt=1), "stage": stage})
+    assert task_item(msgspec.structs.replace(task, progress=progress)).state.startswith(shown)
 
 
 async def test_there_is_no_sign_of_life_once_all_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +72,7 @@ async def test_there_is_no_sign_of_life_once_all_has_ended(monkeypatch: pytest.M
     async with progress(to) as display, progress(other) as busy:
         display.show(item("d", "completed", ended=True))
         busy.show(item("a", "running"))
-        await wait_until(lambda: written(other).count("1 running  ") > 5)
+        await wait_until(lambda: written(other).count("a  running  ") > 5)
     assert written(to).count("\n") == 1
 
 

@@ -87,7 +87,7 @@ async def test_from_an_address_to_scores(tmp_path: Path) -> None:
         profile = await system.get(f"/api/tasks/{task['id']}/profile")
         assert profile.startswith("mode: set\nexample.com/sums/sums.go:")
         stages = [e.data.stage for e in await system.events() if e.type == "TaskStageReached"]
-        assert stages == ["clone", "modules", "test", "analyse", "store"]
+        assert stages == ["clone", "modules", "stdlib", "test", "analyse", "store"]
         (completed,) = [e.data for e in await system.events() if e.type == "TaskCompleted"]
         assert completed.analysis.projects == (".", "tool")
         left = [path.name for path in (tmp_path / "cache").rglob(".go-crap-cover.out")]

@@ -12,12 +12,19 @@ export function projectName(url: string, project: string): string {
   return project === "." || project === "" ? repoName(url) : `${repoName(url)} · ${project}`;
 }
 
-/** The stage of a running task, with the packages that are tested: `test, 12 of 31 packages, running x/y`. */
+/** What a long stage does, and why it is long. */
+const LONG_STAGES: Readonly<Record<string, string>> = {
+  toolchain: "downloading Go, once per machine",
+  stdlib: "preparing Go's standard library, built once per machine",
+};
+
+/** The stage of a running task, with its progress: `test, 12 of 31 packages, running x/y`. */
 export function stageOf({ stage, progress }: Pick<Task, "stage" | "progress">): string {
-  if (!progress) return stage || "starting";
-  const { done, total, running } = progress;
+  const name = LONG_STAGES[stage] ?? stage;
+  if (!progress) return name || "starting";
+  const { done, total, running, unit } = progress;
   const more = running.length > 2 ? ` and ${running.length - 2} more` : "";
-  return `${stage}, ${count(done)} of ${plural(total, "package")}${running.length ? `, running ${running.slice(0, 2).join(", ")}${more}` : ""}`;
+  return `${name}, ${count(done)} of ${count(total)} ${unit}${running.length ? `, running ${running.slice(0, 2).join(", ")}${more}` : ""}`;
 }
 
 export const shortCommit = (sha: string): string => sha.slice(0, 12);

@@ -31,6 +31,7 @@ export interface Progress {
   done: number;
   total: number;
   running: readonly string[];
+  unit: string;
 }
 
 export interface Stage {

@@ -127,7 +127,7 @@ function Latest({ task }: { task: Task }) {
         )}
         {!isUnderWay(task) && task.reason && <span class="muted">{task.reason}</span>}
       </p>
-      {task.status === "running" && progress && <progress value={progress.done} max={Math.max(1, progress.total)} aria-label="Packages tested" />}
+      {task.status === "running" && progress && <progress value={progress.done} max={Math.max(1, progress.total)} aria-label={`Progress in ${progress.unit}`} />}
     </div>
   );
 }

@@ -115,7 +115,7 @@ function Shown({ repo, error, analyses }: { repo: Repo; error: unknown; analyses
 
 /** `(9/15) `: packages tested by the running tasks, for the title of a page that waits in another tab. */
 function useTested(url: string): string {
-  const running = useTasksOf(url).flatMap(({ status, progress }) => (status === "running" && progress ? [progress] : []));
+  const running = useTasksOf(url).flatMap(({ status, stage, progress }) => (status === "running" && stage === "test" && progress ? [progress] : []));
   const sum = (part: "done" | "total") => running.reduce((all, progress) => all + progress[part], 0);
   return running.length ? `(${sum("done")}/${sum("total")}) ` : "";
 }

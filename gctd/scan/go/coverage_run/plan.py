@@ -11,11 +11,15 @@ from gctd.domain.options import covers_others
 from gctd.engines.golang.constraints import Platform
 from gctd.engines.measurement import Scope
 from gctd.scan.go.coverage_run.events import PackageResult
+from gctd.scan.go.coverage_run.progress import PackageCount
 from gctd.scan.go.toolchain import Downloads, GoCaches
 from gctd.scan.isolation.process import MIB, Limits
 from gctd.scan.isolation.sandbox import NONE, Sandbox
 
-Restore = Callable[[Sequence[str], float], Awaitable[None]]
+BeginStage = Callable[[], Awaitable[PackageCount]]
+"""Called as the preparation of the standard library begins, if it is needed. The count takes its packages."""
+
+Restore = Callable[[Sequence[str], float, BeginStage], Awaitable[None]]
 """Called before anything is built, with the packages of the standard library that are needed and the seconds that are left."""
 
 

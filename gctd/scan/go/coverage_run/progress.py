@@ -1,4 +1,4 @@
-"""The progress of a test run: lines in its log, and reports to the tracker at a bounded rate."""
+"""The progress of a stage: lines in its log, and reports to the tracker at a bounded rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gctd.scan.isolation.output import OnLog
 _log = structlog.get_logger(__name__)
 
 OnProgress = Callable[[Progress], Awaitable[None]]
-"""Called with the progress of the tests, seldom."""
+"""Called with the progress of a stage, seldom."""
 
 LOOK = 0.5
 """Seconds between two looks at the progress."""
@@ -45,6 +45,10 @@ class PackageCount:
         self._ended: set[str] = set()
         common = posixpath.commonpath(self._listed) if len(self._listed) > 1 else ""
         self._before = f"{common}/" if common else ""
+
+    def expect(self, packages: Iterable[str]) -> None:
+        """Count these packages as well."""
+        self._listed |= frozenset(packages)
 
     def started(self, package: str) -> None:
         """The tests of a package run."""
@@ -112,7 +116,7 @@ class Following:
             now, progress = time.monotonic(), self._count.progress
             if now - self._spoken >= SILENT:
                 self.spoke(f"{self._what}: {text_of(progress) if progress.total else f'since {now - self._began:.0f} s'}")
-            if self._reports.due(progress, now):
+            if progress.total and self._reports.due(progress, now):
                 try:
                     await self._on_progress(progress)
                 except Exception as error:  # noqa: BLE001 - it is not worth the end of a test run
@@ -123,4 +127,4 @@ class Following:
 def text_of(progress: Progress) -> str:
     """Return `12 of 31 packages, running x/y`."""
     running = f", running {', '.join(progress.running)}" if progress.running else ""
-    return f"{progress.done} of {progress.total} packages{running}"
+    return f"{progress.done} of {progress.total} {progress.unit}{running}"

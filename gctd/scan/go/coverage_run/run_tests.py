@@ -28,7 +28,7 @@ from gctd.scan.go.coverage_run.built import is_recent, mark, may_be_indexed
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import GoTestEvents, PackageResult
 from gctd.scan.go.coverage_run.loading import PackageListing, download_failed, last_words, load, not_loaded
-from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.plan import GoTestRun, Plan, Restore
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, no_progress
 from gctd.scan.go.coverage_run.steps import Rights
 from gctd.scan.go.toolchain import Toolchain
@@ -52,6 +52,9 @@ async def run_tests(
     on_progress: OnProgress = no_progress,
 ) -> GoTestRun:
     """Fetch the modules (stage `modules`), then run all tests of a module with coverage (stage `test`).
+
+    In between, the stage `stdlib` is the preparation of Go's standard library, if it is needed. `on_progress` gets the progress
+    of the present stage.
 
     Packages that do not build, fail, panic or time out are reported in the result, not raised. If a workspace cannot be loaded,
     the run continues without it. A little of `plan.timeout` is left for the engine. Raises NeedsNewerGo. Raises GoError if no
@@ -92,15 +95,22 @@ class _TestRun:
             return self._result(loaded, None, (), plan.go_flags)
         if not loaded.usable:
             raise not_loaded(loaded)
-        await self._on_stage("test")
         if plan.restore is not None:
             began = time.monotonic()
-            async with during(
-                Following(PackageCount(()), "preparing the standard library", self._commands.log, no_progress).run()
-            ):
-                await plan.restore(loaded.standard, plan.timeout - spent)
+            await self._prepare_library(plan.restore, loaded.standard, plan.timeout - spent)
             spent += time.monotonic() - began
+        await self._on_stage("test")
         return await self._test(loaded, plan.timeout - spent)
+
+    async def _prepare_library(self, restore: Restore, packages: Sequence[str], seconds: float) -> None:
+        count = PackageCount(())
+
+        async def begin() -> PackageCount:
+            await self._on_stage("stdlib")
+            return count
+
+        async with during(Following(count, "preparing the standard library", self._commands.log, self._on_progress).run()):
+            await restore(packages, seconds, begin)
 
     def _result(
         self, loaded: PackageListing, profile: bytes | None, packages: tuple[PackageResult, ...], flags: tuple[str, ...]

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gctd.domain.task.events import Progress
 from gctd.scan.errors import GoError, NoGo
 from gctd.scan.go import pinned
+from gctd.scan.go.downloading import DownloadStage
 from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import Downloads, Toolchain, find_toolchain, target
 from gctd.scan.go.toolchains import ToolchainBounds, Toolchains
@@ -46,8 +48,13 @@ async def test_it_is_downloaded_by_its_first_use_and_only_the_known_archive_is_t
     toolchains = Toolchains(go.toolchain, directory, Downloads(), ToolchainBounds(), pinned=go)
     assert (toolchains.name(None), proxy.downloads) == (VERSION, 0), "nothing is downloaded at the start"
 
+    reported: list[str | Progress] = []
+
+    async def report(item: str | Progress) -> None:
+        reported.append(item)
+
     async def use() -> Toolchain:
-        async with toolchains.using(None, log.append) as found:
+        async with toolchains.using(None, log.append, DownloadStage(report, report)) as found:
             return found
 
     if forged:
@@ -57,7 +64,9 @@ async def test_it_is_downloaded_by_its_first_use_and_only_the_known_archive_is_t
         return
     first, second = await asyncio.gather(use(), use())
     assert first == second
+    assert reported == ["toolchain", "toolchain", Progress(done=0, total=1, unit="MB")], "both wait for one download"
     assert (await use(), proxy.downloads) == (first, 1)
+    assert len(reported) == 3, "what is there is not a stage"
     assert subprocess.run([first.go], capture_output=True, check=True).stdout == b"ran\n"  # noqa: ASYNC221 - at once
     assert log[0].startswith(f"this host has no Go: {VERSION} is downloaded from http://127.0.0.1:")
     assert log[-1].startswith(f"{VERSION} is verified: h1:")

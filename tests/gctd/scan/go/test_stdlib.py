@@ -14,7 +14,8 @@ import pytest
 from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.git.checkout import Checkouts
-from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.plan import BeginStage, GoTestRun, Plan
+from gctd.scan.go.coverage_run.progress import PackageCount
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import GoCaches, Toolchain
 from tests.gctd.scan.conftest import url_of
@@ -23,6 +24,15 @@ from tests.support.tracker import go_repo as gorepo
 
 FILES = {"go.mod": gorepo.module("example.com/m"), **gorepo.tested("m"), **gorepo.under("bare", gorepo.tested("bare"))}
 del FILES["bare/bare_test.go"]
+
+
+REPORTING = """#!/bin/sh
+case $1 in
+  list) printf 'internal/abi\\nio\\nfmt\\n' ;;
+  build) mkdir -p "$GOCACHE/ab"; printf 'internal/abi\\nio\\n' >&2 ;;
+esac
+"""
+"""A go that has three packages to build, and stops after two."""
 
 
 def counting(toolchain: Toolchain, directory: Path) -> tuple[Toolchain, Path]:
@@ -42,9 +52,9 @@ async def scan(checkouts: Checkouts, repo: gorepo.GoRepo, toolchain: Toolchain) 
     """Run a repository's tests as a scan does; the run, and the Go cache it had."""
     async with checkouts.checkout(url_of(repo.path)) as checkout:
 
-        async def restore(packages: Sequence[str], seconds: float) -> None:
+        async def restore(packages: Sequence[str], seconds: float, begin: BeginStage) -> None:
             stdlib = checkouts.stdlib(toolchain)
-            await stdlib.restore(packages, checkout.go_caches, checkout.job, flags=("-short",), seconds=seconds)
+            await stdlib.restore(packages, checkout.go_caches, checkout.job, flags=("-short",), seconds=seconds, begin=begin)
 
         plan = Plan(
             source=checkout.path,
@@ -131,6 +141,27 @@ async def test_only_the_first_scan_of_a_repository_is_given_something(stdlib: St
     assert len(calls(tmp_path)) == 1
 
 
+async def test_the_first_scan_reports_the_packages_that_go_builds(tmp_path: Path) -> None:
+    """The names of the packages come from `go list` before the build, and from `go build -v` during the build."""
+    program, job, count = tmp_path / "go", tmp_path / "job", PackageCount(())
+    program.write_text(REPORTING)
+    program.chmod(0o755)
+    stdlib = StdlibBuildCache(LruDirectory(tmp_path / "builds"), Toolchain(program, "go1.99"))
+    begun: list[str] = []
+
+    async def begin() -> PackageCount:
+        begun.append("stdlib")
+        return count
+
+    into = stdlib.directory.path("one")
+    into.mkdir(parents=True)
+    for number in (1, 2):
+        folder = job.with_name(f"job-{number}")
+        await stdlib.restore(["fmt"], into, folder, flags=(), seconds=60, begin=begin)
+    assert begun == ["stdlib"]
+    assert (count.progress.done, count.progress.total) == (2, 3)
+
+
 async def test_what_go_has_in_the_cache_already_stays(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
     there = stdlib.directory.path("one") / "build" / "ab" / "x-d"
     there.parent.mkdir(parents=True)
@@ -142,7 +173,7 @@ async def test_what_go_has_in_the_cache_already_stays(stdlib: StdlibBuildCache, 
 async def test_only_names_of_the_library_reach_go_and_no_network(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
     bad = ["-toolexec=x", "internal/abi", "vendor/golang.org/x/net", "net/http/internal", "../x", "a.b/c", "$(x)", "net/http"]
     await begin(stdlib, tmp_path, "one", *bad, flags=["-race", "-run=X", "-tags=y"])
-    flags, _, rest = calls(tmp_path)[0].partition(" off build -- ")
+    flags, _, rest = calls(tmp_path)[0].partition(" off build -v -- ")
     assert rest == "net/http internal/coverage/cfile runtime/coverage testing/internal/testdeps"
     assert flags.split() == ["-buildvcs=false", "-modcacherw", "-race"]
 
