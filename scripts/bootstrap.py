@@ -35,22 +35,22 @@ class SetUp:
         self.root = root
         self.venv = root / ".venv"
         self.python = self.venv / "bin" / "python"
-        self._installer = Installer(root, self.venv)
+        self._installer = Installer(root, self.venv, say)
 
     def run(self, *locks: str, whole: bool = True) -> None:
         """Make `.venv` ready with the named lock files and the project, and if it is to be `whole` with Go and the built pages.
 
-        A second one at the same time waits. npm installs while the packages of Python are installed. Raises SetUpFailed.
+        A second one at the same time waits. The pages are built while the packages of Python are installed. Raises SetUpFailed.
         """
         with self._alone():
             self._environment()
-            npm = self._npm_beside(developer="test" in locks) if whole else None
+            building = self._pages_beside(developer="test" in locks) if whole else None
             for lock in locks:
                 self._packages(lock)
             self._project()
             if whole:
                 self._go()
-                self._pages(developer="test" in locks, npm=npm)
+                self._pages(developer="test" in locks, building=building)
 
     def pages(self) -> None:
         """Build the pages alone, in an environment that is ready."""
@@ -135,16 +135,24 @@ class SetUp:
             link.unlink(missing_ok=True)
             link.symlink_to(package / "bin" / name)
 
-    def _npm_beside(self, *, developer: bool) -> threading.Thread | None:
-        """Begin to install the packages of npm, if the machine has a Node; an error is left to the next attempt, in `_pages`."""
-        ui, node = self.root / "ui", machine_node()
-        if node is None or not ui.exists() or self._has_packages(ui, developer=developer):
+    def _pages_beside(self, *, developer: bool) -> threading.Thread | None:
+        """Begin to build the pages, if the machine has a Node; an error is left to the next attempt, in `_pages`."""
+        ui = self.root / "ui"
+        if not ui.exists() or (self._has_packages(ui, developer=developer) and self._has_pages(ui)):
+            return None
+        node = machine_node()
+        if node is None:
             return None
 
         def work() -> None:
             with contextlib.suppress(PagesFailed):
-                install(node, ui, developer=developer)
-                self._stamp("npm" if developer else "npm-build").write_text(self._lock_of(ui), encoding="ascii")
+                if not self._has_packages(ui, developer=developer):
+                    install(node, ui, developer=developer)
+                    self._stamp("npm" if developer else "npm-build").write_text(self._lock_of(ui), encoding="ascii")
+                if not self._has_pages(ui):
+                    sources = digest_of(ui)
+                    build(node, self.root)
+                    self._stamp("pages").write_text(_digest(sources), encoding="ascii")
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
@@ -157,6 +165,11 @@ class SetUp:
         names = ["npm"] if developer else ["npm", "npm-build"]
         return any(stamp.exists() and stamp.read_text(encoding="ascii") == self._lock_of(ui) for stamp in map(self._stamp, names))
 
+    def _has_pages(self, ui: Path) -> bool:
+        """Whether the pages are built from these sources."""
+        stamp = self._stamp("pages")
+        return is_built(self.root) and stamp.exists() and stamp.read_text(encoding="ascii") == _digest(digest_of(ui))
+
     @staticmethod
     def _lock_of(ui: Path) -> str:
         return hashlib.sha256((ui / "package-lock.json").read_bytes()).hexdigest()
@@ -164,17 +177,17 @@ class SetUp:
     def _stamp(self, name: str) -> Path:
         return self.venv / "stamps" / name
 
-    def _pages(self, *, developer: bool, npm: threading.Thread | None = None) -> None:
+    def _pages(self, *, developer: bool, building: threading.Thread | None = None) -> None:
         """Build the pages; without a registry of npm packages the services have plain ones."""
         ui = self.root / "ui"
         if not ui.exists():
             return
-        if not is_built(self.root):
-            self._stamp("pages").unlink(missing_ok=True)
         try:
-            if npm is not None:
-                with step("waiting for npm"):
-                    npm.join()
+            if building is not None:
+                with step("waiting for npm and the build of the pages, which began with the set-up"):
+                    building.join()
+            if not is_built(self.root):
+                self._stamp("pages").unlink(missing_ok=True)
             if not self._has_packages(ui, developer=developer):
                 with step("installing the packages of ui/package-lock.json"):
                     install(self._node(), ui, developer=developer)
@@ -196,22 +209,33 @@ class SetUp:
     def _once(self, name: str, doing: str, action: Callable[[], None], *sources: bytes) -> None:
         """Do it, unless it has been done with the same sources."""
         stamp = self.venv / "stamps" / name
-        digest = hashlib.sha256(b"\0".join(sources)).hexdigest()
+        digest = _digest(*sources)
         if not stamp.exists() or stamp.read_text(encoding="ascii") != digest:
             with step(doing):
                 action()
             stamp.write_text(digest, encoding="ascii")
 
 
+def _digest(*sources: bytes) -> str:
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()
+
+
+_open_steps: list[str] = []
+"""The step whose line has no end yet."""
+
+
 def say(text: str) -> None:
-    """A line about the set-up, for the user, on standard error."""
-    print(f"set-up: {text}", file=sys.stderr, flush=True)
+    """A line about the set-up, for the user, on standard error. It ends the line of a step, whose end then gets a new line."""
+    end = "\n" if _open_steps else ""
+    _open_steps.clear()
+    print(f"{end}set-up: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
     """Print the present step, its seconds so far if a terminal shows them, and its duration."""
     print(f"set-up: {text} ...", end="", file=sys.stderr, flush=True)
+    _open_steps.append(text)
     start, ended = time.monotonic(), threading.Event()
 
     def count() -> None:
@@ -221,7 +245,6 @@ def step(text: str) -> Iterator[None]:
     counting = threading.Thread(target=count, daemon=True)
     if sys.stderr.isatty():
         counting.start()
-    again = f"\rset-up: {text} ..." if sys.stderr.isatty() else ""
     outcome = "failed"
     try:
         yield
@@ -230,6 +253,8 @@ def step(text: str) -> Iterator[None]:
         ended.set()
         if counting.ident is not None:
             counting.join()
+        again = f"\rset-up: {text} ..." if sys.stderr.isatty() else "" if _open_steps else f"set-up: {text} ..."
+        _open_steps.clear()
         print(f"{again} {outcome}", file=sys.stderr, flush=True)
 
 

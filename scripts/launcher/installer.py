@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 OLDEST_UV = (0, 5)
@@ -22,6 +22,11 @@ _INSTEAD = {
     "PIP_FIND_LINKS": "UV_FIND_LINKS",
 }
 """Variables of pip, and of uv with the same meaning."""
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS")
+"""Variables with which a user chooses the authorities that uv trusts."""
+_SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
+"""The authorities of the system: since uv 0.11, and before."""
+_NO_SYSTEM_CERTIFICATES = "No CA certificates were loaded"
 
 
 class SetUpFailed(Exception):
@@ -29,9 +34,10 @@ class SetUpFailed(Exception):
 
 
 class Installer:
-    """Installs into the environment `venv` of the checkout `root`."""
+    """Installs into the environment `venv` of the checkout `root`. `say` gets a line for the user."""
 
-    def __init__(self, root: Path, venv: Path) -> None:
+    def __init__(self, root: Path, venv: Path, say: Callable[[str], None] = lambda _: None) -> None:
+        self._say = say
         self._root = root
         self._venv = venv
         self._python = venv / "bin" / "python"
@@ -51,13 +57,15 @@ class Installer:
         self._install("--no-deps", "--no-index", str(wheel))
 
     def _install(self, *wanted: str, compiled: bool = False) -> None:
-        """Install by uv; if it fails, pip tries, and reports the reason."""
+        """Install by uv. If it fails, its reason is told, and pip tries."""
         uv = self._find_uv()
         if uv is not None:
             bytecode = ["--compile-bytecode"] if compiled else []  # without it the first start is slow
             command = [str(uv), "pip", "install", "--quiet", "--python", str(self._python), *bytecode, *wanted]
-            if subprocess.run(command, env=_for_uv(os.environ), capture_output=True, check=False).returncode == 0:
+            reason = _run_uv(command)
+            if reason is None:
                 return
+            self._say(f"uv failed, so pip installs, which takes longer; the reason: {reason}")
         self._pip(*wanted)
 
     def _find_uv(self) -> Path | None:
@@ -101,6 +109,33 @@ def _version(program: Path) -> tuple[int, ...]:
         return ()
     found = re.match(r"uv (\d+)\.(\d+)", done.stdout)
     return tuple(map(int, found.groups())) if found else ()
+
+
+def _run_uv(command: Sequence[str]) -> str | None:
+    """Run uv, and return the reason if it fails: the last cause that it names.
+
+    It trusts the authorities that the user chooses, else those of the system as other programs do, and its own list if the
+    system has none.
+    """
+    environment = _for_uv(os.environ)
+    is_chosen = any(name in environment for name in _CERTIFICATES)
+    said, status = "", 0
+    for certificates in ({},) if is_chosen else (_SYSTEM_CERTIFICATES, {}):
+        done = subprocess.run(
+            command,
+            env={**environment, **certificates},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        said, status = done.stderr, done.returncode
+        if not status:
+            return None
+        if _NO_SYSTEM_CERTIFICATES not in said:
+            break
+    causes = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("hint:")]
+    return (causes[-1] if causes else f"status {status}").removeprefix("cause: ").removeprefix("error: ")[:300]
 
 
 def _for_uv(environment: Mapping[str, str]) -> dict[str, str]:

@@ -278,6 +278,7 @@ def test_uv_installs_if_it_is_new_enough_and_pip_if_it_fails(
         f"""#!/bin/sh
 [ "$1" = --version ] && {{ echo "uv {version}"; exit 0; }}
 echo "$*" "$UV_DEFAULT_INDEX" "$UV_PYTHON_DOWNLOADS" >> {note}
+printf 'error: no package\n  cause: UnknownIssuer\n\nhint: use --system-certs\n' >&2
 exit {int(not works)}
 """
     )
@@ -286,13 +287,63 @@ exit {int(not works)}
     monkeypatch.setattr(Installer, "_pip", lambda _, *arguments: asked.append(arguments))
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
-    Installer(checkout, checkout / ".venv").locked(checkout / "requirements" / "runtime.lock")
+    told: list[str] = []
+    Installer(checkout, checkout / ".venv", told.append).locked(checkout / "requirements" / "runtime.lock")
+    assert told == ([] if works else ["uv failed, so pip installs, which takes longer; the reason: UnknownIssuer"])
     assert bool(asked) is (used == "pip")
     if version == "0.13.9":
         assert "--require-hashes --no-deps" in note.read_text()
         assert note.read_text().endswith("runtime.lock https://index.example/simple never\n")
     else:
         assert not note.exists()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "has_store", "tried"),
+    [({}, True, ["1 1"]), ({}, False, ["1 1", ""]), ({"PIP_CERT": "/ca.pem"}, True, [""]), ({"UV_NATIVE_TLS": "0"}, True, ["0"])],
+    ids=["system", "no store", "chosen for pip", "chosen for uv"],
+)
+def test_uv_trusts_the_authorities_of_the_system_unless_the_user_chooses_others(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str], has_store: bool, tried: list[str]
+) -> None:
+    note, uv = tmp_path / "note", tmp_path / "uv"
+    uv.write_text(
+        f"""#!/bin/sh
+[ "$1" = --version ] && {{ echo "uv 0.13.9"; exit 0; }}
+echo $UV_SYSTEM_CERTS $UV_NATIVE_TLS >> {note}
+[ "${{UV_SYSTEM_CERTS}}{int(has_store)}" = 10 ] || exit 0
+echo "  cause: unexpected error: No CA certificates were loaded from the system" >&2
+exit 2
+"""
+    )
+    uv.chmod(0o755)
+    for name in ("PIP_CERT", "SSL_CERT_FILE", "SSL_CERT_DIR", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"PATH": f"{tmp_path}:/usr/bin:/bin", **chosen}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Installer, "_pip", lambda *_: pytest.fail("uv installs"))
+    Installer(checkout, checkout / ".venv").locked(checkout / "requirements" / "runtime.lock")
+    assert note.read_text().splitlines() == tried
+
+
+def test_a_line_in_the_middle_of_a_step_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with bootstrap.step("installing"):
+        bootstrap.say("uv failed")
+    with bootstrap.step("building"):
+        pass
+    assert re.sub(r"\d+\.\d s", "N s", capsys.readouterr().err) == (
+        "set-up: installing ...\nset-up: uv failed\nset-up: installing ... N s\nset-up: building ... N s\n"
+    )
+
+
+def test_without_git_the_set_up_ends_before_its_first_step(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "up")], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: there is no git on PATH: no worker can run here\nhint: install git 2.37 or newer (Debian: apt install git)\n"
+    )
 
 
 @pytest.mark.parametrize("program", ["up", "test"])

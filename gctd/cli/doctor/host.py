@@ -17,13 +17,15 @@ from gctd.scan.go.pinned import VERSION as PINNED
 from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import find_toolchain
 from gctd.scan.isolation.process import run
-from gctd.scan.isolation.sandbox import find_sandbox
+from gctd.scan.isolation.sandbox import REMEDY, find_sandbox
 from gctd.settings import Settings, size
 from projections.stores.databases import path_of
 
 _OFF = "set sandbox to off"
 _SCARCE = 512 * 1024**2
 _MIB = 1024**2
+_SECONDS = 30.0
+"""For the version of a program. `examine` is less patient."""
 _FILES = ("tls_certificate", "tls_key", "credentials_file", "ssh_key", "ssh_known_hosts", "ca_file", "forges_file")
 """Settings that name a file to read."""
 
@@ -83,10 +85,12 @@ def _files(settings: Settings) -> DoctorFinding | None:
 
 
 async def _git() -> DoctorFinding:
-    said = await _version("git", "--version")
     oldest = ".".join(map(str, OLDEST_GIT))
-    if said is None:
+    if shutil.which("git") is None:
         return fail("there is no git on PATH: no worker can run here", f"install git {oldest} or newer")
+    said = await _version("git", "--version")
+    if said is None:
+        return fail("git --version fails: no worker can run here", f"install git {oldest} or newer")
     number = _numbers(said)
     if number < OLDEST_GIT:
         return fail(f"{said} is too old: no worker can run here", f"install git {oldest} or newer")
@@ -123,20 +127,19 @@ async def _engines() -> DoctorFinding:
 
 
 async def _sandbox(settings: Settings) -> DoctorFinding:
-    fix = "install bubblewrap, or let users make namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces)"
     with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
         try:
             found = await find_sandbox(settings.sandbox, Path(directory))
         except NoSandbox as error:
-            return fail(str(error), fix)
+            return fail(str(error), REMEDY)
     if found.kind == "landlock":
-        return warn(f"only files are kept apart ({found.reason}): {'; '.join(found.walls())}", fix)
+        return warn(f"only files are kept apart ({found.reason}): {'; '.join(found.walls())}", REMEDY)
     if found.kind != "none":
         return ok(f"{found.kind}: {'; '.join(found.walls())}")
     if settings.sandbox == "off":
         return warn(f"switched off: {'; '.join(found.walls())}", "set sandbox to auto")
     detail = f"none: tests of repositories run with the rights of the worker's user ({found.reason}); {found.walls()[-1]}"
-    return fail(detail, f"{fix}; or accept it: {_OFF}")
+    return fail(detail, f"{REMEDY}; or accept it: {_OFF}")
 
 
 async def _version(program: str, *arguments: str) -> str | None:
@@ -146,7 +149,7 @@ async def _version(program: str, *arguments: str) -> str | None:
         return None
     with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
         try:
-            done = await run([path, *arguments], cwd=Path(directory), env={"PATH": str(Path(path).parent)}, timeout=5)
+            done = await run([path, *arguments], cwd=Path(directory), env={"PATH": str(Path(path).parent)}, timeout=_SECONDS)
         except ProcessError:
             return None
     return done.output_tail.strip().splitlines()[0] if done.ok and done.output_tail.strip() else None

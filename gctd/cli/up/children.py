@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -68,6 +69,10 @@ class Supervised(Startable, Protocol):
     def pid(self) -> int | None:
         """Its process id, None if it does not run."""
 
+    @property
+    def why(self) -> str:
+        """The reason why it is not ready, in its own words; empty: unknown."""
+
     async def stop(self) -> None:
         """End it in good order, in a bounded time. Nothing happens if it does not run."""
 
@@ -83,6 +88,7 @@ class ChildProcess:
         self.log_file = logs / f"{service.name}.log"
         self._console = console
         self._tail: deque[str] = deque(maxlen=_TAIL)
+        self.why = ""
         self._process: asyncio.subprocess.Process | None = None
         self._ended: asyncio.Task[int] | None = None
 
@@ -160,7 +166,7 @@ class ChildProcess:
                 if says is None:
                     return
                 if says and says != said:
-                    said = says
+                    said, self.why = says, _reason(says)
                     bound.reschedule(asyncio.get_running_loop().time() + START_TIMEOUT)
                 await asyncio.wait([ended], timeout=_POLL)
         raise self._failure(f"ended {describe(ended.result())}")
@@ -216,6 +222,15 @@ async def _why_not(session: aiohttp.ClientSession, ready: Ready, pid: int) -> by
             why = "it answers https only, and gctd up serves this machine by http: unset its tls_certificate and tls_key"
             raise Unseen(f"{ready.url}: {why}") from None
         return b""
+
+
+def _reason(body: bytes) -> str:
+    """Return the reason in the answer of a probe, empty if there is none."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return ""
+    return str(document.get("reason") or "") if isinstance(document, dict) else ""
 
 
 async def _answers_https(session: aiohttp.ClientSession, url: str) -> bool:

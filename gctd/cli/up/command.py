@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gctd.cli.up.console import Console
 from terminalkit.commands.options import examples
 from terminalkit.runtime.invocation import begin
 
@@ -73,6 +74,8 @@ def up(
     In a cluster the second of each kind listens ten ports above the first, and no proxy is in front of them.
     """
     begin(ctx)
+    console = Console(verbose=verbose)
+    console.say("loading the programs")
     from gctd.cli.up.run import run_up  # noqa: PLC0415 - help and completion do without it
     from gctd.cli.up.system import Options  # noqa: PLC0415 - as above
 
@@ -84,4 +87,4 @@ def up(
         postgres=postgres,
         allow_local=allow_local or demo,
     )
-    return run_up(options, demo=demo, ready_file=ready_file, verbose=verbose)
+    return run_up(options, console, demo=demo, ready_file=ready_file, verbose=verbose)

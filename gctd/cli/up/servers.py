@@ -21,6 +21,7 @@ class _Embedded(Generic[S]):
     def __init__(self, name: str, server: S) -> None:
         self.name = name
         self.server = server
+        self.why = ""
 
     @property
     def pid(self) -> int | None:

@@ -20,6 +20,7 @@ from gctd.cli.up.children import ChildProcess, StartFailed, Supervised
 from gctd.cli.up.console import Console
 from gctd.cli.up.demo import DemoFailed
 from gctd.cli.up.servers import NatsServer, Postgres
+from gctd.cli.up.starts import Starts
 from gctd.cli.up.system import DATABASES, System
 from projections.stores.postgres.server import PostgresFailed
 from servicekit.supervision import keep_running, mend
@@ -90,6 +91,7 @@ class Supervisor:
         self._stages: list[Sequence[Supervised]] = []
         self._console = console
         self._keepers: list[asyncio.Task[None]] = []
+        self._starts = Starts(console, self._why)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -102,10 +104,14 @@ class Supervisor:
         Raises the errors of the start of a part; call `stop` then as well.
         """
         self._stages += stages
+        async with self._starts.of([each.name for stage in stages for each in stage]):
+            await self._start(stages)
+
+    async def _start(self, stages: Sequence[Sequence[Supervised]]) -> None:
         for stage in stages[1:]:
             await asyncio.gather(*(each.launch() for each in stage if isinstance(each, ChildProcess)))
         for stage in stages:
-            for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
+            for result in await asyncio.gather(*map(self._until_ready, stage), return_exceptions=True):
                 if isinstance(result, BaseException):
                     raise result
             for each in stage:
@@ -114,12 +120,20 @@ class Supervisor:
                 if isinstance(each, NatsServer):
                     self._keepers.append(asyncio.create_task(mend(each.server, self._console.say)))
 
+    async def _until_ready(self, part: Supervised) -> None:
+        await part.start()
+        self._starts.ready(part.name)
+
+    def _why(self, name: str) -> str:
+        return next((each.why for stage in self._stages for each in stage if each.name == name), "")
+
     async def watch(self) -> None:
         """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
         await asyncio.gather(*self._keepers)
 
     async def stop(self) -> None:
         """End everything in good order."""
+        self._console.ending = True
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
@@ -128,6 +142,7 @@ class Supervisor:
 
     def kill(self) -> None:
         """End everything at once."""
+        self._console.ending = True
         for stage in reversed(self._stages):
             for each in stage:
                 each.kill()
@@ -174,12 +189,14 @@ def _write_environment(system: System) -> None:
 
 
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
+    began = time.monotonic()
     first: list[Supervised] = [NatsServer(broker.name, broker) for broker in system.brokers]
     if system.postgres is not None:
         first.append(Postgres(system.postgres, DATABASES))
     await supervisor.start(first)
     if system.operator is not None:
         async with Connection.open(system.operator, name="gctd up") as connection:
+            console.say(f"declaring {len(system.declared.streams)} streams")
             for drift in await reconcile.apply(connection, system.declared):
                 console.say(f"a stream differs from its declaration: {drift}")
     _write_environment(system)
@@ -188,6 +205,7 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
         *([ChildProcess(program, system.places.logs, console) for program in stage] for stage in system.stages)
     )
     with ready.shown(system, supervisor.pids), announced(system.app, system.environment):
+        console.say(f"all is ready: {time.monotonic() - began:.1f} s")
         console.show(system.screen)
         if demo is not None:
             await demo(system, console)

@@ -11,6 +11,7 @@ network nor the names of other files and processes, so a worker that requires a 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -49,6 +50,10 @@ _BUBBLEWRAP = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"),
     *("--disable-userns", "--hostname", "sandbox"),
 )
+REMEDY = "install bubblewrap, or let users make namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces)"
+"""What gives a host a sandbox."""
+
+_LIMIT_REACHED = re.compile(r"ENOSPC|No space left on device")
 _SECONDS = 30.0
 _LIMITS = Limits(free_space=None)
 
@@ -186,7 +191,9 @@ async def find_sandbox(wanted: Wanted, directory: Path, *, takes_group: bool = F
     if found.has_mounts or wanted == "off":
         _log.info("sandbox", kind=found.kind, walls=found.walls())
     else:
-        _log.warning("no sandbox for the code of repositories", kind=found.kind, reason=found.reason, walls=found.walls())
+        _log.info("walls without a sandbox", kind=found.kind, walls=found.walls())
+        open_ = "the network and processes" if found.kind == "landlock" else "the network, files and processes"
+        _log.warning("no sandbox for the code of repositories", reach=f"{open_} of this host", reason=found.reason, remedy=REMEDY)
     return found
 
 
@@ -201,18 +208,23 @@ def _taken(groups: str) -> tuple[str, str]:
 async def _tried(wanted: Wanted, directory: Path) -> Sandbox:
     if wanted == "off":
         return NONE
-    problems = []
+    problems: dict[str, list[str]] = {}
     for sandbox in candidates():
         problem = await _problem(sandbox, directory)
         if problem is None:
             return sandbox
-        problems.append(f"{sandbox.kind}: {problem}")
-    reason = "; ".join(problems)
+        problems.setdefault(_cause(problem), []).append(sandbox.kind)
+    reason = "; ".join(f"{' and '.join(kinds)}: {cause}" for cause, kinds in problems.items())
     if wanted == "require":
         raise NoSandbox(f"a sandbox is required, and this host has none ({reason})")
     files = Sandbox(kind="landlock", reason=reason)
     problem = await _problem(files, directory)
     return files if problem is None else Sandbox(kind="none", reason=f"{reason}; landlock: {problem}")
+
+
+def _cause(problem: str) -> str:
+    """Return a problem in words for a user. The kernel's word for the limit of namespaces is the one for a full disk."""
+    return "the limit of namespaces is reached (user.max_user_namespaces)" if _LIMIT_REACHED.search(problem) else problem
 
 
 def python_files() -> list[Path]:

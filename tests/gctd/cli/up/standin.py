@@ -31,6 +31,7 @@ def _end(*_: object) -> None:
     if behaviour == "slow":
         time.sleep(1)
     print('{"level": "info", "event": "ending"}', flush=True)
+    print("error: standin: terminated", flush=True)
     sys.exit(0)
 
 

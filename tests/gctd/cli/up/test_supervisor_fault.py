@@ -66,6 +66,8 @@ async def test_a_signal_ends_all_in_order_and_gives_the_exit_code(tmp_path: Path
         assert alive(children) == []
         logs = [(tmp_path / "data" / "logs" / f"service-{number}.log") for number in (1, 2)]
         assert all("ending" in log.read_text() for log in logs)
+        assert all("error: standin: terminated" in log.read_text() for log in logs)
+        assert "terminated" not in running.said
         assert logs[1].stat().st_mtime_ns <= logs[0].stat().st_mtime_ns, "the last stage ends first"
 
 
@@ -187,7 +189,7 @@ async def test_the_console_shows_what_needs_attention_and_the_log_all(tmp_path: 
         await running.ready()
         assert "service-1: warning: a warning cause=none\n" in running.said
         assert "service-1: plain text, 100% as it is\n" in running.said
-        assert "starting" not in running.said
+        assert "service-1: {" not in running.said
         log = (tmp_path / "data" / "logs" / "service-1.log").read_text()
         assert '"event": "starting"' in log
         assert "plain text, 100% as it is" in log
