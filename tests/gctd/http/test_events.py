@@ -106,7 +106,7 @@ async def test_the_document_describes_every_event_of_the_stream_and_no_other(tmp
 
 
 async def test_the_progress_of_tests_is_in_the_task_in_its_attempt_and_in_the_frames(tmp_path: Path) -> None:
-    progress = {"done": 12, "total": 31, "running": ["x/y"]}
+    progress = {"done": 12, "total": 31, "running": ["x/y"], "unit": "packages"}
     async with tracker_system(tmp_path) as system:
         await system.start_worker(1, FAKE_PROGRESS="1", FAKE_UNTIL=str(tmp_path / "go"))
         await system.register(REPO)
