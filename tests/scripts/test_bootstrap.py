@@ -298,6 +298,7 @@ exit {int(not works)}
         assert not note.exists()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("chosen", "has_store", "tried"),
     [({}, True, ["1 1"]), ({}, False, ["1 1", ""]), ({"PIP_CERT": "/ca.pem"}, True, [""]), ({"UV_NATIVE_TLS": "0"}, True, ["0"])],
@@ -336,6 +337,7 @@ def test_a_line_in_the_middle_of_a_step_has_a_line_of_its_own(capsys: pytest.Cap
     )
 
 
+@pytest.mark.real
 def test_without_git_the_set_up_ends_before_its_first_step(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "up")], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False

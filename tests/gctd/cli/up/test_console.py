@@ -105,6 +105,7 @@ def test_the_last_words_of_services_that_are_ended_are_no_errors_of_the_system()
     assert stream.getvalue() == "serve: warning: a warning\n"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("program", ["git", "go"])
 def test_a_missing_program_is_named_with_the_remedy_before_anything_starts(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -141,6 +141,7 @@ async def test_only_the_first_scan_of_a_repository_is_given_something(stdlib: St
     assert len(calls(tmp_path)) == 1
 
 
+@pytest.mark.real
 async def test_the_first_scan_reports_the_packages_that_go_builds(tmp_path: Path) -> None:
     """The names of the packages come from `go list` before the build, and from `go build -v` during the build."""
     program, job, count = tmp_path / "go", tmp_path / "job", PackageCount(())
