@@ -57,7 +57,7 @@ class Installer:
         self._install("--no-deps", "--no-index", str(wheel))
 
     def _install(self, *wanted: str, compiled: bool = False) -> None:
-        """Install by uv. If it fails, its reason is told, and pip tries."""
+        """Install by uv. If it fails, report its reason, and install by pip."""
         uv = self._find_uv()
         if uv is not None:
             bytecode = ["--compile-bytecode"] if compiled else []  # without it the first start is slow
@@ -114,8 +114,8 @@ def _version(program: Path) -> tuple[int, ...]:
 def _run_uv(command: Sequence[str]) -> str | None:
     """Run uv, and return the reason if it fails: the last cause that it names.
 
-    It trusts the authorities that the user chooses, else those of the system as other programs do, and its own list if the
-    system has none.
+    It trusts the authorities that the user chooses, else the authorities of the system, and its own list if the system has
+    none.
     """
     environment = _for_uv(os.environ)
     is_chosen = any(name in environment for name in _CERTIFICATES)

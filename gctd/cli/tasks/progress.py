@@ -35,7 +35,7 @@ _LONG_STAGES = {
     "toolchain": "downloading Go, once per machine",
     "stdlib": "preparing Go's standard library, built once per machine",
 }
-"""What a long stage does, and why it is long."""
+"""The work of a long stage, and the reason for its length."""
 _NAMED = 2
 """Running items that a line without a change names."""
 

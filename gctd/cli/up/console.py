@@ -30,7 +30,7 @@ class Console:
         self._stream = stream or sys.stderr
         self._drawn = False
         self.ending = False
-        """Whether services are being ended. What they write in plain text is in their logs only."""
+        """Whether services are being ended. Their plain text is in their logs only."""
 
     @property
     def draws(self) -> bool:

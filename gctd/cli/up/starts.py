@@ -1,4 +1,4 @@
-"""The start of the parts of a system, as a user sees it: what starts, what is waited for, and what took how long."""
+"""The start of the parts of a system, as a user sees it: starting parts, waiting times, and durations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Starts:
 
     @asynccontextmanager
     async def of(self, names: Sequence[str]) -> AsyncIterator[None]:
-        """Show that these parts start, and what is waited for until the block ends."""
+        """Show that these parts start, and until the block ends the parts that are not ready yet."""
         self._console.say(f"starting {', '.join(names)}")
         self._since |= dict.fromkeys(names, time.monotonic())
         async with during(self._tick()):

@@ -27,7 +27,7 @@ class StageSpan:
     stage: str = member(description="clone, modules, test, analyse or store")
     started_at: str = member(description="RFC 3339, UTC")
     duration_ms: int | None = member(description="milliseconds; null while it lasts")
-    progress: ProgressBody | Unset = member(default=UNSET, description="left out if nothing is counted")
+    progress: ProgressBody | Unset = member(default=UNSET, description="left out of stages without a count")
 
 
 @message

@@ -27,7 +27,7 @@ class DownloadStage:
         await self._on_stage("toolchain")
 
     async def progressed(self, done: int, size: int | None) -> None:
-        """Report the progress, in bytes. Nothing is reported if the size is unknown."""
+        """Report the progress, in bytes, if the size is known."""
         if size:
             await self._on_progress(Progress(done=done // _MB, total=max(size // _MB, 1), unit="MB"))
 

@@ -125,7 +125,7 @@ class Toolchains:
     ) -> AsyncIterator[Toolchain]:
         """Provide the toolchain of a version, downloaded if it is missing. It is not removed before the block ends.
 
-        None: the host's. `stage` is told of a download. Raises NoSuchToolchain, and GoError if the download fails.
+        None: the host's. `stage` reports a download. Raises NoSuchToolchain, and GoError if the download fails.
         """
         if self._pinned is not None:
             await self._pinned.ensure(on_log, stage)

@@ -51,7 +51,7 @@ _BUBBLEWRAP = (
     *("--disable-userns", "--hostname", "sandbox"),
 )
 REMEDY = "install bubblewrap, or let users make namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces)"
-"""What gives a host a sandbox."""
+"""The ways to a sandbox on a host without one."""
 
 _LIMIT_REACHED = re.compile(r"ENOSPC|No space left on device")
 _SECONDS = 30.0

@@ -12,7 +12,7 @@ export function projectName(url: string, project: string): string {
   return project === "." || project === "" ? repoName(url) : `${repoName(url)} · ${project}`;
 }
 
-/** What a long stage does, and why it is long. */
+/** The work of a long stage, and the reason for its length. */
 const LONG_STAGES: Readonly<Record<string, string>> = {
   toolchain: "downloading Go, once per machine",
   stdlib: "preparing Go's standard library, built once per machine",
