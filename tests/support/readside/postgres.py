@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import asyncpg
+import pytest
 
 from projections.stores.postgres.server import BINARY_VARIABLE, PostgresServer, packaged_binaries
 
@@ -21,6 +22,12 @@ _created = WeakKeyDictionary[PostgresServer, int]()
 _OTHER_SESSIONS = "pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'"
 _PUBLIC = "CREATE SCHEMA public AUTHORIZATION pg_database_owner; GRANT USAGE ON SCHEMA public TO PUBLIC"
+
+
+postgres_is_long = pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgres", marks=[pytest.mark.real, pytest.mark.long])], indirect=True
+)
+"""The mark of tests on either store whose promise does not depend on the store."""
 
 
 def binaries() -> Path | None:
