@@ -171,8 +171,6 @@ async def test_what_is_written_through_one_server_is_read_through_the_other(tmp_
             assert moved.status == 201
             sequence = moved.headers["Event-Sequence"]
             assert (await reader.get(f"/products/{FLOUR}/stock?min_seq={sequence}"))["current_stock"] == number
-        answers = await asyncio.gather(*(server.move("out", 1) for _ in range(40) for server in system.servers))
-        assert sorted(answer.status for answer in answers) == [201] * 30 + [422] * 50
         for server in system.servers:
             await server.kill()
             assert await server.difference_from_a_fold() is None

@@ -18,7 +18,7 @@ from pantry.domain.gtin import own_code
 from projections.stores.postgres.server import PostgresServer
 from tests.support.pantry.system import PantrySystem, log_of, pantry_system
 from tests.support.programs.cli import Result, pantry
-from tests.support.readside.postgres import fresh_database, temporary_server
+from tests.support.readside.postgres import fresh_database
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
@@ -89,16 +89,9 @@ class First:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def postgres() -> AsyncIterator[PostgresServer]:
-    """A server."""
-    async with temporary_server() as server:
-        yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def database(postgres: PostgresServer) -> AsyncIterator[str]:
+async def database(session_postgres_server: PostgresServer) -> AsyncIterator[str]:
     """The first program's database, with lost updates, negative stock and odd rows."""
-    async with fresh_database(postgres) as url:
+    async with fresh_database(session_postgres_server) as url:
         connection = await asyncpg.connect(url)
         await connection.execute(SCHEMA)
         first = First(connection)
@@ -241,9 +234,8 @@ async def test_migrate_leaves_the_tables_of_the_first_program_alone(system: Pant
     assert await tables() == before == ["categories", "movements", "products", "schema_migrations"]
 
 
-async def test_a_database_of_this_program_is_refused(system: PantrySystem, postgres: PostgresServer, tmp_path: Path) -> None:
-    async with fresh_database(postgres) as url:
-        assert (await pantry("migrate", "up", "--database-url", url, env={}, home=tmp_path)).code == 0
-        refused = await take_over(system, url, home=tmp_path)
-        assert (refused.code, "nothing to take over" in refused.err) == (5, True)
-        assert (await pantry("migrate", "up", "--database-url", url, env={}, home=tmp_path)).code == 0
+async def test_a_database_of_this_program_is_refused(system: PantrySystem, postgres_url: str, tmp_path: Path) -> None:
+    assert (await pantry("migrate", "up", "--database-url", postgres_url, env={}, home=tmp_path)).code == 0
+    refused = await take_over(system, postgres_url, home=tmp_path)
+    assert (refused.code, "nothing to take over" in refused.err) == (5, True)
+    assert (await pantry("migrate", "up", "--database-url", postgres_url, env={}, home=tmp_path)).code == 0
