@@ -30,6 +30,7 @@ async def read_all_the_time(server: Server) -> AsyncIterator[None]:
         while True:
             for path in READS:
                 await server.get(path)
+            await asyncio.sleep(0.02)
 
     reading = asyncio.create_task(read())
     try:
@@ -94,7 +95,8 @@ async def test_a_newer_one_beside_an_older_one_on_a_shared_database(tmp_path: Pa
         await is_as_a_fold(newer, postgres_url)
 
 
-async def test_a_newer_one_on_a_file_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.long)])
+async def test_a_newer_one_on_a_file_of_its_own(tmp_path: Path, kills: int) -> None:
     """It continues at the point of the kill, and shows everything when its tables are complete. The older one can go back."""
     gate = tmp_path / "gate"
     async with pantry_system(tmp_path, NEWER_GATE=str(gate)) as system:
@@ -103,7 +105,7 @@ async def test_a_newer_one_on_a_file_of_its_own(tmp_path: Path) -> None:
         before = [await server.get(path) for path in READS]
         await server.kill()
         server.module = "tests.support.pantry.newer"
-        for _ in range(2):
+        for _ in range(kills):
             await server.begin()
             await shows_nothing_yet(server)
             await server.kill()
