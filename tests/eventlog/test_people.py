@@ -207,8 +207,8 @@ class TestMemoryKeyring(KeyringConformance):
 
 class TestJetStreamKeyring(KeyringConformance):
     @pytest_asyncio.fixture
-    async def keyring(self, tmp_path: Path) -> AsyncIterator[Keyring]:
-        async with EmbeddedServer(tmp_path) as server, Connection.open(server.url, name="keys") as connection:
+    async def keyring(self, nats_url: str) -> AsyncIterator[Keyring]:
+        async with Connection.open(nats_url, name="keys") as connection:
             assert await apply(connection, parse(DECLARED)) == []
             yield JetStreamKeyring(connection, "KEYS", "guests.key")
 

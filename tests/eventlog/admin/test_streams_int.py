@@ -165,6 +165,7 @@ async def test_an_update_that_the_server_refuses_stays_as_drift(connection: Conn
     assert [(drift.field, drift.wanted, drift.found, drift.action) for drift in left] == [("num_replicas", 3, 1, "by hand")]
 
 
+@pytest.mark.real
 async def test_a_user_who_may_not_change_streams_has_the_difference_left_and_learns_why_none_is_created(tmp_path: Path) -> None:
     denied = ("$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>")
     users = (BrokerUser(name="operator"), BrokerUser(name="service", publish_denied=denied))

@@ -17,6 +17,7 @@ extents = pytest.mark.parametrize(
     "fuzzing", [pytest.param(False, id="limits"), pytest.param(True, id="fuzzing", marks=pytest.mark.long)]
 )
 """The mark of tests of a description: with the requests at the limits of each operation alone, and with all requests."""
+_LIMITS = ("--phases", "coverage", "--max-examples", "1", "--generation-deterministic")
 LONGEST = 1100.0
 """Seconds for a machine with much other work; it takes less than a minute on one at rest."""
 ANSWERED = 40.0
@@ -46,7 +47,7 @@ async def schemathesis(
         *(str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(file)),
         *("run", document, "--exclude-path-regex", streams),
         *("--mode", "all", "--checks", "all"),
-        *(("--phases", "coverage") if seed is None else ("--max-examples", str(EXAMPLES), "--seed", str(seed))),
+        *(_LIMITS if seed is None else ("--max-examples", str(EXAMPLES), "--seed", str(seed))),
         *("--request-timeout", str(ANSWERED), "--continue-on-failure", "--no-color"),
         *(("--exclude-checks", without) if without else ()),
         cwd=directory,
