@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,28 +18,16 @@ from projections.stores.postgres.server import PostgresServer
 from tests.support.log.nats import remove_streams
 from tests.support.readside.postgres import fresh_database, temporary_server
 
-pytest_plugins = [f"tests.support.plugins.{name}" for name in ("processor_time", "seed")]
+pytest_plugins = [f"tests.support.plugins.{name}" for name in ("processor_time", "seed", "skips", "tiers")]
 _STATE = tempfile.TemporaryDirectory(prefix="state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name  # commands of the user must not find a system of a test
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")  # how long an example takes says nothing about the code on a machine under load
+# How long an example takes says nothing about the code on a machine under load.
+for name, examples in (("usual", 50), ("long", 500)):
+    settings.register_profile(name, deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Files keep the order of `pytest_collection_modifyitems` when pytest-xdist hands them out."""
-    config.option.loadscopereorder = False
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files by the longest time limit of their tests, then by the number of tests, as pytest-xdist does.
-
-    At the end, no process is then busy for minutes while the others have nothing to do.
-    """
-    counts, limits = Counter(item.path for item in items), Counter[Path]()
-    for item in items:
-        marker = item.get_closest_marker("timeout")
-        limits[item.path] = max(limits[item.path], marker.args[0] if marker else 0)
-    items.sort(key=lambda item: (-limits[item.path], -counts[item.path]))
+    settings.load_profile("long" if config.option.long else "usual")
 
 
 @pytest.fixture(autouse=True)

@@ -205,6 +205,7 @@ class TestMemoryKeyring(KeyringConformance):
         return MemoryKeyring()
 
 
+@pytest.mark.real
 class TestJetStreamKeyring(KeyringConformance):
     @pytest_asyncio.fixture
     async def keyring(self, nats_url: str) -> AsyncIterator[Keyring]:

@@ -16,6 +16,8 @@ from httpkit.server.kept import KeptAnswers
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import TABLE, Running, Shop, Thing, ThingId, open_shop, thing
 
+pytestmark = pytest.mark.real
+
 
 @attrs.define
 class Tables:

@@ -25,6 +25,7 @@ async def document_of(shop: Running) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.real
 async def test_the_document_is_sound_and_has_each_operation_of_the_table_and_no_other() -> None:
     async with open_shop() as shop:
         document = await document_of(shop)
@@ -34,6 +35,7 @@ async def test_the_document_is_sound_and_has_each_operation_of_the_table_and_no_
     assert document["info"] == {"title": "Shop", "version": "1"}
 
 
+@pytest.mark.real
 async def test_parameters_and_members_are_described_with_their_limits() -> None:
     async with open_shop() as shop:
         document = await document_of(shop)
@@ -79,6 +81,7 @@ STATUSES = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("operation", STATUSES)
 async def test_every_status_that_can_occur_is_described(operation: tuple[str, str]) -> None:
     async with open_shop() as shop:
@@ -88,6 +91,7 @@ async def test_every_status_that_can_occur_is_described(operation: tuple[str, st
     assert problem == {"$ref": "#/components/schemas/Problem"}
 
 
+@pytest.mark.real
 async def test_what_the_guards_answer_is_described_where_they_are_on() -> None:
     guard = Guard(token="x", hosts=allowed_hosts("127.0.0.1"))
     async with open_shop(guard=guard) as shop:
@@ -98,6 +102,7 @@ async def test_what_the_guards_answer_is_described_where_they_are_on() -> None:
     assert document["paths"]["/api/session"]["delete"]["security"] == []
 
 
+@pytest.mark.real
 async def test_a_stream_is_described_with_its_events() -> None:
     async with open_shop() as shop:
         document = await document_of(shop)
@@ -107,6 +112,7 @@ async def test_a_stream_is_described_with_its_events() -> None:
     assert {"Last-Event-ID", "last_event_id"} == {one["name"] for one in stream["parameters"]}
 
 
+@pytest.mark.real
 async def test_deprecated_operations_and_other_media_are_marked() -> None:
     async with open_shop() as shop:
         document = await document_of(shop)
@@ -126,6 +132,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("method", "path", "body", "template"), ANSWERS)
 async def test_answers_keep_to_the_document(method: str, path: str, body: Any, template: str) -> None:
     async with open_shop() as shop:

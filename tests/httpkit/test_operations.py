@@ -30,6 +30,7 @@ from tests.support.pace import within
 async def fine() -> None: ...
 
 
+@pytest.mark.real
 async def test_alive_and_ready_have_their_bodies() -> None:
     async with open_shop(health=Health({"database": fine, "broker": fine})) as shop:
         for path in "/livez", "/health", "/readyz":
@@ -37,6 +38,7 @@ async def test_alive_and_ready_have_their_bodies() -> None:
             assert (reply.status, reply.headers["content-type"], reply.json) == (200, "application/json", {"status": "ok"})
 
 
+@pytest.mark.real
 async def test_readiness_says_what_is_away_within_its_bound_and_what_a_fault_says_stays_inside() -> None:
     async def away() -> None:
         raise Away("the broker cannot be reached")
@@ -142,6 +144,7 @@ STRICT = {
 }
 
 
+@pytest.mark.real
 async def test_pages_are_served_strictly_and_cached_for_ever_only_where_their_name_has_a_hash(package: str) -> None:
     edge = Edge(title="x", version="1")
     pages = Pages(package, "dist", paths=("/", "/tasks/{id}"))

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 
 import aiohttp
 import attrs
+import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
@@ -21,6 +22,8 @@ from httpkit.server.serving import serving
 from httpkit.sse.single import Streams
 from tests.httpkit.loops import on_uvloop
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 
 @attrs.define

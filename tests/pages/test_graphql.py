@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Locator, Page, Response, expect
 from tests.support.web.browser import PATIENCE, fits, found_by_axe, visitor
 from tests.support.web.graphql import Gateway, gateway
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 MOST = 200 * 1024
 

@@ -12,7 +12,7 @@ from tests.support.tracker.go_repo import make, module
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.web.browser import visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 SCAN = 120_000
 """Milliseconds that a scan may take."""

@@ -11,7 +11,7 @@ from tests.pages.conftest import Dashboard
 from tests.support.waiting import wait_until
 from tests.support.web.browser import Visitor, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network, pytest.mark.fault]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 
 async def shown(page: Page) -> list[str]:

@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from tests.pages.conftest import Measured
 from tests.support.web.browser import Visitor, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 
 async def find(page: Page, text: str) -> None:

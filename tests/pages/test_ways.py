@@ -13,7 +13,7 @@ from playwright.async_api import CDPSession, Page, expect
 from tests.pages.conftest import FIRST, Measured
 from tests.support.web.browser import Visitor, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 740}, "has_touch": True, "is_mobile": True}
 

@@ -14,7 +14,7 @@ from tests.pages.tracker.test_screens import addresses
 from tests.support import ROOT
 from tests.support.web.browser import Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MOST = 60 * 1024
 INSTEAD = {

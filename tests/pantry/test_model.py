@@ -20,6 +20,8 @@ from pantry.domain.gtin import own_code
 from tests.support.pantry.model import ZERO, Kept, Model
 from tests.support.pantry.system import API, Answer, PantrySystem, Server, pantry_system
 
+pytestmark = pytest.mark.real
+
 ROWS = 250
 """Movements of one import."""
 SINGLE = 12
@@ -246,7 +248,6 @@ class Driver:
             assert [(number(one["counted"]), number(one["difference"])) for one in reversed(counts)] == product.counts
 
 
-@pytest.mark.real
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from playwright.async_api import expect
 
 from tests.support.web.browser import chromium, visitor
 
+pytestmark = pytest.mark.long
+
 
 class Parsed(HTMLParser):
     """The links of a page, the addresses that a browser loads with it, and its anchors."""

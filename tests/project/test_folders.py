@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
+import pytest
+
 from tests.support import ROOT
 
 MOST = 16
@@ -29,6 +31,7 @@ def crowded(files: Iterable[str]) -> Mapping[str, int]:
     }
 
 
+@pytest.mark.real
 def test_no_folder_is_crowded() -> None:
     command = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()

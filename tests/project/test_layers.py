@@ -57,7 +57,7 @@ def test_every_library_that_is_imported_is_a_declared_requirement() -> None:
         _undeclared(
             used_by_developers,
             "options.install_requires",
-            *(f"options.extras_require.{extra}" for extra in ("test", "unit", "bench", "bench_eventsourcing", "bench_celery")),
+            *(f"options.extras_require.{extra}" for extra in ("test", "bench", "bench_eventsourcing", "bench_celery")),
         )
         == set()
     )

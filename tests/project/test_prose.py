@@ -16,17 +16,20 @@ GUIDE = (ROOT / "docs" / "style.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^\| `([\w-]+)` \| `(.+?)` \| `(.+?)` \|$", GUIDE, re.MULTILINE)
 
 
+@pytest.mark.real
 def test_no_text_has_a_hit() -> None:
     hits = repository.hits(repository.files())
     assert [f"{hit.text.file.relative_to(ROOT)}:{hit.line}: {hit.pattern}: {hit.excerpt}" for hit in hits] == []
 
 
+@pytest.mark.real
 def test_all_kinds_of_texts_are_read() -> None:
     words = repository.words(repository.files())
     assert {"README.md", "CHANGELOG.md", "deploy", "docs/reference/api.md", "gctd", "streams.yaml", "ui"} <= words.keys()
     assert min(words.values()) > 0
 
 
+@pytest.mark.real
 def test_no_text_refers_to_a_document_that_is_not_in_the_repository() -> None:
     """Neither by chapter nor at all: a text says the rule itself, or names a page of `docs/`."""
     elsewhere = re.compile(r"\bDESIGN\b|\b(?:the|The)\s+specifications?\b|\bspecifications?,\s+sections?\b|\([Ss]pecification\b")

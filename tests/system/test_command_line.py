@@ -27,7 +27,7 @@ from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 WRITES = {
     *("repo add", "repo analyze", "repo rm", "repo rescore", "repo config set", "repo config rm", "coverage upload"),

@@ -29,7 +29,7 @@ from terminalkit.exits import ExitCode
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 TOKEN = "the token of this server"
 NOWHERE = "127.0.0.1:1"

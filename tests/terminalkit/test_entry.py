@@ -10,6 +10,8 @@ import pytest
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.real
+
 INTERRUPTED_AT = """
 import os, signal, sys
 

@@ -146,6 +146,7 @@ async def test_a_refusal_that_waiting_cannot_mend_ends_the_feed() -> None:
         await _collect(_Connections([NotAllowed("no token")]), 1)
 
 
+@pytest.mark.real
 async def test_a_client_that_is_cut_off_ten_times_sees_every_event_once_and_in_order() -> None:
     async with FakeApi() as api:
         api.cut_after = 3
@@ -167,6 +168,7 @@ async def test_a_client_that_is_cut_off_ten_times_sees_every_event_once_and_in_o
         assert resumed == sorted(resumed)
 
 
+@pytest.mark.real
 async def test_a_feed_outlives_a_restart_of_the_server() -> None:
     async with FakeApi() as api:
         ids: list[str | None] = []
@@ -185,6 +187,7 @@ async def test_a_feed_outlives_a_restart_of_the_server() -> None:
         assert ids == ["1", "2"]
 
 
+@pytest.mark.real
 async def test_a_feed_that_is_refused_says_why() -> None:
     async with FakeApi() as api:
         api.always["GET", "/api/sse"] = problem(503, "too many clients follow the events")
@@ -201,6 +204,7 @@ async def test_a_client_that_is_cut_off_before_its_first_event_goes_on_from_wher
     assert [one.resumed for one in signals if isinstance(one, Opened)] == [False, True]
 
 
+@pytest.mark.real
 async def test_what_happens_while_a_consumer_reads_and_the_server_restarts_is_not_missed() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         for number in range(7):

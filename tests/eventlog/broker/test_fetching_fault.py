@@ -7,6 +7,8 @@ import random
 import time
 from collections import Counter
 
+import pytest
+
 from eventlog.admin.reconcile import apply
 from eventlog.broker.job import Job
 from eventlog.broker.queue import WorkQueue
@@ -15,6 +17,8 @@ from eventlog.jetstream.transport.connection import Connection
 from tests.eventlog.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
 from tests.support.pace import within
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 
 async def test_those_who_wait_for_a_job_share_a_request_and_get_different_ones(connection: Connection) -> None:

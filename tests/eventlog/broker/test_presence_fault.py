@@ -18,6 +18,8 @@ from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 BUCKET = "gctd-workers"
 
 

@@ -23,6 +23,8 @@ from tests.support.log.nats import abort_transport
 from tests.support.pace import within
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 # Putting in and taking out
 
 

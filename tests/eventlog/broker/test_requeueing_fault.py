@@ -14,6 +14,8 @@ from eventlog.jetstream.transport.connection import Connection
 from tests.eventlog.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 async def exhaust(queue: WorkQueue, id_: str) -> None:
     """Take a job as often as it is given, and drop it."""

@@ -22,6 +22,8 @@ from eventlog.jetstream.objects import ObjectBucket
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 BUCKET = "gctd-blobs"
 STREAM = f"OBJ_{BUCKET}"
 

@@ -13,6 +13,8 @@ from eventlog.testing.conformance import EventLogConformance
 from tests.support.cluster.servers import Cluster
 from tests.support.log.event_stream import event_stream
 
+pytestmark = pytest.mark.real
+
 
 class TestOneNode(EventLogConformance):
     @pytest_asyncio.fixture

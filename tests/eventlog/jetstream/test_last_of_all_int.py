@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import CATEGORY, COUNTER, REGISTRY, Add
+
+pytestmark = pytest.mark.real
 
 AGGREGATES = 600
 FIELDS = {"subjects": ["test.*.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "10MiB", "incarnation": True}

@@ -21,6 +21,7 @@ from terminalkit.exits import ExitCode
 from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, analysis_document, problem, repo_document, task_document
 
 
+@pytest.mark.real
 async def test_values_are_read_from_answers_and_keep_the_whole_document() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         api.repos[REPO_URL] = repo_document(projects=[".", "cmd/tool"], Extra=1)
@@ -38,6 +39,7 @@ async def test_values_are_read_from_answers_and_keep_the_whole_document() -> Non
         assert (worker.memory, worker.tasks) == (256 * 1024**2, ["task-1"])
 
 
+@pytest.mark.real
 async def test_only_what_is_given_is_sent() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         await client.analyze(REPO_URL)
@@ -49,6 +51,7 @@ async def test_only_what_is_given_is_sent() -> None:
         ]
 
 
+@pytest.mark.real
 async def test_values_with_special_characters_arrive_as_they_are() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         url = "https://h/a b?c=d&e=f#+%2F/é"
@@ -64,6 +67,7 @@ async def test_values_with_special_characters_arrive_as_they_are() -> None:
                 await client.task(id_)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("limit", "found", "pages"), [(None, 7, 4), (5, 5, 3), (7, 7, 4), (1, 1, 1), (100, 7, 4)])
 async def test_lists_are_read_page_by_page(limit: int | None, found: int, pages: int) -> None:
     async with FakeApi() as api, Client(api.url) as client:
@@ -74,6 +78,7 @@ async def test_lists_are_read_page_by_page(limit: int | None, found: int, pages:
         assert len(api.requests) == pages
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("status", "kind", "code"),
     [
@@ -103,6 +108,7 @@ async def test_each_status_is_an_error_of_its_kind_in_the_server_s_words(
         assert str(caught.value).endswith("it cannot be done; repo_url: is no address")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "reply",
     [
@@ -121,6 +127,7 @@ async def test_an_answer_that_is_none_is_an_error_that_says_so(reply: Reply) -> 
             await client.workers()
 
 
+@pytest.mark.real
 async def test_an_error_that_is_no_problem_document_is_named_by_its_status() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         api.always["GET", "/api/workers"] = Reply(502, b"<html>proxy</html>", {"Content-Type": "text/html"})
@@ -128,6 +135,7 @@ async def test_an_error_that_is_no_problem_document_is_named_by_its_status() -> 
             await client.workers()
 
 
+@pytest.mark.real
 async def test_a_redirect_is_not_followed_with_the_token() -> None:
     async with FakeApi() as api, FakeApi() as other, Client(api.url, token="secret") as client:
         api.always["GET", "/api/workers"] = Reply(307, None, {"Location": f"{other.url}/api/workers"})
@@ -136,6 +144,7 @@ async def test_a_redirect_is_not_followed_with_the_token() -> None:
         assert other.requests == []
 
 
+@pytest.mark.real
 async def test_the_token_is_sent() -> None:
     async with FakeApi() as api:
         api.token = "secret"
@@ -146,6 +155,7 @@ async def test_the_token_is_sent() -> None:
                 await client.workers()
 
 
+@pytest.mark.real
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
     async with FakeApi() as api:
         url = api.url
@@ -155,6 +165,7 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
     assert not caught.value.sent
 
 
+@pytest.mark.real
 async def test_a_server_that_does_not_answer_is_a_timeout() -> None:
     async with FakeApi() as api, Client(api.url, timeout=0.2) as client:
         api.always["GET", "/api/workers"] = Reply(200, [], delay=30)
@@ -163,6 +174,7 @@ async def test_a_server_that_does_not_answer_is_a_timeout() -> None:
                 await client.workers()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("first", [Reply(cut=True), problem(503, "unknown"), Reply(503, None, {"Retry-After": "0"})])
 async def test_a_command_whose_fate_is_unknown_is_repeated_once_under_the_same_key(first: Reply) -> None:
     async with FakeApi() as api, Client(api.url) as client:
@@ -189,6 +201,7 @@ def test_an_address_that_cannot_be_one_is_rejected(url: str) -> None:
         Client(url)
 
 
+@pytest.mark.real
 async def test_an_address_may_have_a_path() -> None:
     async with FakeApi() as api, Client(f"{api.url}/behind/a/proxy/") as client:
         with pytest.raises(NotFound):

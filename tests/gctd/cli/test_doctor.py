@@ -9,6 +9,8 @@ from gctd.cli.doctor.server import server_checks
 from gctd.settings import SETTINGS
 from tests.support.tracker.fake_api import FakeApi, task_document
 
+pytestmark = pytest.mark.real
+
 
 @pytest.mark.parametrize(
     ("waiting", "expected"),

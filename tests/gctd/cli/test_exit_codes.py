@@ -43,6 +43,7 @@ PATHS = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("command", "reply", "code", "name", "hint"), FAILING)
 async def test_a_failure_has_its_code_says_why_and_what_to_do(
     api: FakeApi, tmp_path: Path, command: tuple[str, ...], reply: Reply | None, code: int, name: str, hint: str | None
@@ -62,6 +63,7 @@ async def test_a_failure_has_its_code_says_why_and_what_to_do(
     assert (hint is None) == ("hint" not in machine.error)
 
 
+@pytest.mark.real
 async def test_a_wrong_token_is_told_from_a_missing_one(api: FakeApi, tmp_path: Path) -> None:
     api.always["GET", "/api/tasks"] = problem(401, "this token is unknown")
     missing = await gctd("task", "list", url=api.url, home=tmp_path)
@@ -70,6 +72,7 @@ async def test_a_wrong_token_is_told_from_a_missing_one(api: FakeApi, tmp_path: 
     assert f"{api.url} does not accept the token: this token is unknown\n" in wrong.err
 
 
+@pytest.mark.real
 async def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
     result = await gctd("task", "list", "--json", url="http://127.0.0.1:1", home=tmp_path)
     assert (result.code, result.error["code"]) == (6, "unavailable")
@@ -77,12 +80,14 @@ async def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
     assert "gctd up" in result.error["hint"]
 
 
+@pytest.mark.real
 async def test_on_a_terminal_the_words_error_and_hint_have_a_colour(tmp_path: Path) -> None:
     result = await gctd_on_terminal("task", "list", url="http://127.0.0.1:1", home=tmp_path)
     assert result.out.startswith("\x1b[31merror:\x1b[0m task list: ")
     assert "\n\x1b[36mhint:\x1b[0m " in result.out
 
 
+@pytest.mark.real
 async def test_what_is_not_done_in_time_is_124(api: FakeApi, tmp_path: Path) -> None:
     api.always["GET", "/api/tasks"] = Reply(200, [], delay=30)
     result = await gctd("task", "list", "--timeout", "300ms", "--json", url=api.url, home=tmp_path)
@@ -138,6 +143,7 @@ def test_a_misspelt_word_is_answered_with_the_closest_one(here: Here, arguments:
     assert f"did you mean {meant}?" in told.err.lower()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("command", ["history", "diff"])
 async def test_one_of_several_projects_has_to_be_named(api: FakeApi, tmp_path: Path, command: str) -> None:
     api.repos[REPO_URL] = repo_document(projects=[".", "cmd/tool"])
@@ -155,6 +161,7 @@ def test_a_group_without_a_command_shows_its_help_and_is_2(here: Here) -> None:
         assert "Commands:" in result.err
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("number", "code", "name"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])
 async def test_a_signal_ends_a_command_and_what_goes_on_is_said(
     api: FakeApi, tmp_path: Path, number: signal.Signals, code: int, name: str
@@ -169,6 +176,7 @@ async def test_a_signal_ends_a_command_and_what_goes_on_is_said(
     assert api.seen("DELETE", "/api/tasks/task-1") == []
 
 
+@pytest.mark.real
 async def test_a_signal_before_anything_has_begun_is_reported_the_same(api: FakeApi, tmp_path: Path) -> None:
     api.always["GET", "/api/tasks"] = Reply(200, [], delay=30)
     async with running("task", "list", "--json", url=api.url, home=tmp_path) as run:
@@ -178,6 +186,7 @@ async def test_a_signal_before_anything_has_begun_is_reported_the_same(api: Fake
     assert (result.code, result.error) == (130, {"code": "interrupted", "message": "task list: interrupted"})
 
 
+@pytest.mark.real
 def test_a_second_signal_ends_a_command_that_does_not_end(tmp_path: Path) -> None:
     script = (
         "import asyncio, os, signal\n"
@@ -196,6 +205,7 @@ def test_a_second_signal_ends_a_command_that_does_not_end(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (130, b"once\n", b"")
 
 
+@pytest.mark.real
 async def test_a_registration_that_is_interrupted_goes_on(api: FakeApi, tmp_path: Path) -> None:
     async with running("repo", "add", REPO_URL, url=api.url, home=tmp_path) as run:
         await run.until("registering")
@@ -205,6 +215,7 @@ async def test_a_registration_that_is_interrupted_goes_on(api: FakeApi, tmp_path
     assert result.err.endswith(f"the registration continues\nhint: gctd repo show {REPO_URL}\n")
 
 
+@pytest.mark.real
 async def test_a_discovery_that_fails_is_1_with_its_reason(api: FakeApi, tmp_path: Path) -> None:
     async def fail(server: FakeApi) -> None:
         await server.change_repo(repo_document("error", StatusReason="git: repository not found"))
@@ -219,6 +230,7 @@ async def test_a_discovery_that_fails_is_1_with_its_reason(api: FakeApi, tmp_pat
     assert (machine.code, machine.out, machine.error["code"]) == (1, "", "failure")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("status", ["failed", "expired"])
 async def test_a_task_that_did_not_complete_is_1_with_its_reason(api: FakeApi, tmp_path: Path, status: str) -> None:
     api.tasks["task-1"] = task_document(1, status, reason="build failed")
@@ -227,6 +239,7 @@ async def test_a_task_that_did_not_complete_is_1_with_its_reason(api: FakeApi, t
     assert result.err.endswith(f"error: task watch: task-1 (.) {status}: build failed\nhint: gctd task show task-1\n")
 
 
+@pytest.mark.real
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -243,6 +256,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (ExitCode.OUTPUT_CLOSED, b"")
 
 
+@pytest.mark.real
 async def test_a_closed_pipe_ends_a_watch_quietly(api: FakeApi, tmp_path: Path) -> None:
     api.tasks["task-1"] = task_document(1)
     shell = f"{sys.executable} -m gctd task watch --json | head -n 1"
@@ -262,6 +276,7 @@ async def test_a_closed_pipe_ends_a_watch_quietly(api: FakeApi, tmp_path: Path) 
     assert Result(process.returncode, "", err.decode()) == Result(ExitCode.OUTPUT_CLOSED, "", "")
 
 
+@pytest.mark.real
 def test_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
@@ -275,6 +290,7 @@ def test_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     assert done.stderr == b"error: completion: No space left on device\n"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("arguments", "stdout", "code"),
     [
@@ -293,6 +309,7 @@ def test_a_message_that_cannot_be_written_changes_no_exit_code(
     assert done.returncode == code
 
 
+@pytest.mark.real
 async def test_a_defect_is_reported_as_one_and_shown_on_demand(api: FakeApi, tmp_path: Path) -> None:
     (tmp_path / "gctd_break.py").write_text(
         "import gctd.cli.tables.workers as r\nr.show_workers = lambda *_: 1 / 0\n", encoding="utf-8"

@@ -12,6 +12,8 @@ from gctd.http.examples import EXAMPLES
 from tests.support.programs.cli import gctd
 from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, repo_document, task_document
 
+pytestmark = pytest.mark.real
+
 PROJECTS = (".", "cmd/tool")
 
 

@@ -77,6 +77,7 @@ def test_the_help_of_the_program_says_of_each_command_what_its_own_help_says() -
             assert same.get((program.name, name), own.split("\n\n")[0].replace("\n", " ")) == command.summary
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("--version",)])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_imports_nothing_heavy(tmp_path: Path, program: str, arguments: tuple[str, ...]) -> None:
@@ -91,6 +92,7 @@ def test_help_imports_nothing_heavy(tmp_path: Path, program: str, arguments: tup
     assert set(done.stderr.split()) & HEAVY == set()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("program", "arguments"), [("gctd", ["task", "list"]), ("pantry", ["product", "list"])])
 def test_a_command_that_asks_the_server_imports_no_server(tmp_path: Path, program: str, arguments: list[str]) -> None:
     """It has to be there in a third of a second."""
@@ -115,6 +117,7 @@ def test_the_version_is_the_package_s(here: Here) -> None:
     assert (result.code, result.out) == (0, f"gctd {version('gctd')}\n")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(here: Here, shell: str) -> None:
     result = here("completion", shell)
@@ -122,6 +125,7 @@ def test_completion_scripts(here: Here, shell: str) -> None:
     assert f"_GCTD_COMPLETE={shell}_complete" in result.out
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -148,6 +152,7 @@ async def test_completion_offers_commands_and_what_the_server_knows(
     assert found == offered
 
 
+@pytest.mark.real
 async def test_completion_does_not_wait_for_a_slow_server_and_is_silent_without_one(api: FakeApi, tmp_path: Path) -> None:
     api.always["GET", "/api/workers"] = Reply(200, [], delay=30)
     slow = await gctd(url=api.url, home=tmp_path, env=_asking("gctd worker pause "))

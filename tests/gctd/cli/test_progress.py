@@ -91,6 +91,7 @@ async def test_quiet_shows_nothing() -> None:
     assert written(to) == ""
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("workers", "note"),
     [
@@ -113,6 +114,7 @@ async def test_who_waits_without_a_worker_is_told(
     assert ("note:" in written(to)) is bool(note)
 
 
+@pytest.mark.real
 async def test_who_does_not_wait_any_more_is_told_nothing(monkeypatch: pytest.MonkeyPatch, api: FakeApi) -> None:
     monkeypatch.setattr(session_module, "WAITED", 0.0)
     api.workers = []
@@ -128,6 +130,7 @@ async def test_who_does_not_wait_any_more_is_told_nothing(monkeypatch: pytest.Mo
     assert (written(to), api.requests) == ("", [])
 
 
+@pytest.mark.real
 async def test_workers_that_cannot_be_had_do_not_end_the_wait(monkeypatch: pytest.MonkeyPatch, api: FakeApi) -> None:
     monkeypatch.setattr(session_module, "WAITED", 0.0)
     api.always["GET", "/api/workers"] = problem(503, "the broker is away")

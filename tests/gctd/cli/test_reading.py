@@ -19,6 +19,8 @@ from tests.support.tracker.fake_api import (
     worker_document,
 )
 
+pytestmark = pytest.mark.real
+
 READING = (
     ("repo", "show", REPO_URL),
     ("repo", "list"),

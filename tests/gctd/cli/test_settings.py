@@ -114,6 +114,7 @@ def test_every_setting_says_what_it_is_for(name: str) -> None:
     assert about.default
 
 
+@pytest.mark.real
 async def test_config_show_has_every_setting_with_its_source_and_no_secret(tmp_path: Path) -> None:
     env = {"GCTD_AUTH_TOKEN": "very-secret", "GCTD_NATS_URL": "nats://user:very-secret@broker:4222", "GCTD_ALLOW_LOCAL": "true"}
     (tmp_path / ".gctd.yaml").write_text("log_level: debug\nallowed_hosts: [a, b]\n", encoding="utf-8")
@@ -131,6 +132,7 @@ async def test_config_show_has_every_setting_with_its_source_and_no_secret(tmp_p
     assert "very-secret" not in lines.out
 
 
+@pytest.mark.real
 async def test_a_flag_says_where_the_server_is_before_the_environment_and_the_file(api: FakeApi, tmp_path: Path) -> None:
     (tmp_path / "named.yaml").write_text(f"url: {api.url}\n", encoding="utf-8")
     wrong = "http://127.0.0.1:1"

@@ -16,6 +16,8 @@ from tests.support.programs.cli import gctd, running, running_on_terminal
 from tests.support.tracker.fake_api import REPO_URL, FakeApi, analysis_document, problem, repo_document, task_document
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 async def stage(api: FakeApi, name: str, second: int, *, task: str = "task-1", attempt: int = 1) -> None:
     """Record that an attempt entered a stage."""

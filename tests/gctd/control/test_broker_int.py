@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load
 from eventlog.jetstream.api import ask
 from eventlog.jetstream.transport.connection import Connection
 from gctd.settings import Settings
 from gctd.wiring.broker import open_broker
+
+pytestmark = pytest.mark.real
 
 
 async def test_the_start_of_the_tracker_leaves_the_stream_of_another_service_as_it_is(nats_url: str) -> None:

@@ -89,6 +89,7 @@ def test_a_commit_id_is_accepted_in_full_length_only() -> None:
 REF_TEXT = st.text(alphabet=st.sampled_from("ab/.@{}~^:?*[\\ -lock\x7f\t"), min_size=1, max_size=8)
 
 
+@pytest.mark.real
 @settings(max_examples=60)
 @given(REF_TEXT)
 def test_the_rules_are_those_of_git(ref: str) -> None:

@@ -147,6 +147,7 @@ def test_branches_are_the_tokens_that_complexity_counts() -> None:
     assert branches[-1].token == "case"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("calls", "names"),
     [

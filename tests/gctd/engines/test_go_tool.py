@@ -12,7 +12,7 @@ from gctd.engines.report import Report
 from tests.gctd.engines.gotool import go
 from tests.gctd.engines.modules import FIXTURE, MODULE, PROFILE, engine_input, write_module
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.real]
 
 _LINE = re.compile(rf"{re.escape(MODULE)}/(.+):(\d+):\s+(\S+)\s+([0-9.]+)%")
 

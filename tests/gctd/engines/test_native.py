@@ -389,6 +389,7 @@ def test_engines_are_found_by_name_and_a_wrong_name_is_refused_with_the_right_on
     assert caught.value.field == "engine"
 
 
+@pytest.mark.real
 def test_the_program_of_the_engine_loads_neither_the_event_log_nor_an_event_loop() -> None:
     """It starts once for each analysis: loading these would take longer than the scoring of a small module."""
     program = "import sys; import gctd.engines.__main__; print(*sys.modules)"

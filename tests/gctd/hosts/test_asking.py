@@ -27,6 +27,8 @@ from gctd.scan.hosts.facts import NOTHING, Facts
 from gctd.worker.scans.metadata import metadata_of
 from tests.support.pace import within
 
+pytestmark = pytest.mark.real
+
 LOOPBACK = AddressPolicy.of(["127.0.0.1", "localhost"])
 GITHUB = {
     "stargazers_count": 12,

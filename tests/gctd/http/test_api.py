@@ -16,6 +16,8 @@ from tests.support.pace import within
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 REPO = "https://example.com/owner/name"
 
 

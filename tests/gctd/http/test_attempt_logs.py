@@ -10,10 +10,13 @@ from pathlib import Path
 
 import aiohttp
 import attrs
+import pytest
 
 from tests.support.programs.cli import gctd
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 REPO = "https://example.com/owner/name"
 

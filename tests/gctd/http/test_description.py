@@ -17,7 +17,7 @@ from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.web.contract import extents, schemathesis
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 FILES = {"go.mod": "module example.com/sums\n\ngo 1.21\n", "sums.go": "package sums\n\nfunc Add(a, b int) int { return a + b }\n"}
 ANALYSES = {

@@ -12,7 +12,7 @@ from gctd.http.api import TABLE
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 REPO = "https://example.com/endpoints/ready"
 NEW = "https://example.com/endpoints/new"

@@ -19,7 +19,7 @@ from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 ANALYSIS = MadeUp(commit_sha="1" * 40, functions={"a.go:Parse": 42.0})
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import attrs
+import pytest
 from openapi_schema_validator import OAS31Validator
 
 from eventlog.commit import Position
@@ -26,6 +27,8 @@ from tests.support.programs.cli import gctd
 from tests.support.tracker.system import tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
+
+pytestmark = pytest.mark.real
 
 REPO = "https://example.com/owner/name"
 

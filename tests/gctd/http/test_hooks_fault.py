@@ -15,7 +15,8 @@ from tests.support.tracker.forge_double import ForgeDouble, forge_double, github
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
+
 
 REPO = "https://github.test/owner/name"
 COMMITS = [f"{number}" * 40 for number in range(1, 6)]

@@ -19,6 +19,8 @@ from tests.support.pace import slowness
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 PLAIN, NEWER, SLOW = "https://example.com/a/plain", "https://example.com/a/go1.27", "https://example.com/a/slow"
 OLD_GO: dict[str, Any] = {"FAKE_ENGINES": "native,native-compat", "FAKE_GO": "go1.26.8"}
 NEW_GO: dict[str, Any] = {"FAKE_ENGINES": "native,go-crap", "FAKE_GO": "go1.27.1"}

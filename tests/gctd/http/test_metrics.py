@@ -20,7 +20,7 @@ from tests.support import ROOT
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 REPO = "https://example.com/owner/name"
 RULES = ROOT / "deploy" / "prometheus" / "gctd.rules.yml"

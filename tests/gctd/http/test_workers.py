@@ -18,6 +18,8 @@ from tests.support.programs import warm
 from tests.support.tracker.system import FAKE_WORKER, Program, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 ENGINES = dict.fromkeys(("fake", *NAMES), "1")
 REPO = "https://example.com/owner/name"
 

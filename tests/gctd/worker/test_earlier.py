@@ -19,6 +19,8 @@ from tests.gctd.scan.hostile.conftest import task
 from tests.support.tracker import go_library
 from tests.support.tracker.go_repo import GoRepo, make
 
+pytestmark = pytest.mark.real
+
 
 @pytest_asyncio.fixture
 async def scanning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scanning]:

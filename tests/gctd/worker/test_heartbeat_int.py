@@ -28,6 +28,8 @@ from tests.support.tracker.fake_work import FakeWork
 from tests.support.tracker.queued import queued_task
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_worker_ends_with_an_error_of_its_heartbeat(
     nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from eventlog.admin.declarations import load
@@ -17,6 +18,8 @@ from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
 from gctd.worker.process import next_job
 from tests.support.pace import within
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 
 @pytest_asyncio.fixture

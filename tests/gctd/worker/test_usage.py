@@ -10,6 +10,8 @@ import pytest
 
 from gctd.worker.usage import UsageMeter
 
+pytestmark = pytest.mark.real
+
 BURN = "import time\nwhile time.process_time() < 0.5: pass"
 HOLD = "import sys\nkept = bytearray(64 << 20)\nprint(flush=True)\nsys.stdin.read()"
 

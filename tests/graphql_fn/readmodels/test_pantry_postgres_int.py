@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.readmodels.pantry import function as pantry
 from servicekit.serving.background import BackgroundWork
 from tests.support.pantry.stocked import code_of, moved_at, stocked
+
+pytestmark = pytest.mark.real
 
 QUERIES = (
     """{ products(first: 40) { edges { cursor node { name active createdAt updatedAt category { name }

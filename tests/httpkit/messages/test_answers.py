@@ -35,6 +35,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", PROBLEMS)
 async def test_every_error_is_a_problem_document_with_the_services_own_key(shop: Running, name: str) -> None:
     method, path, status = PROBLEMS[name]
@@ -47,6 +48,7 @@ async def test_every_error_is_a_problem_document_with_the_services_own_key(shop:
     assert {"type", "title"} <= problem.keys()
 
 
+@pytest.mark.real
 async def test_a_wrong_method_is_told_which_ones_are_right(shop: Running) -> None:
     async with shop.http.put("/things/t1") as response:
         assert response.headers["Allow"] == "DELETE, GET, HEAD, OPTIONS, PATCH"
@@ -54,6 +56,7 @@ async def test_a_wrong_method_is_told_which_ones_are_right(shop: Running) -> Non
         assert (response.status, response.headers["Allow"]) == (204, "DELETE, GET, HEAD, OPTIONS, PATCH")
 
 
+@pytest.mark.real
 async def test_a_fault_says_nothing_of_itself_and_is_logged_under_the_request_id(shop: Running) -> None:
     with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
         async with shop.http.post("/do/boom", headers={"X-Request-Id": "abc-1"}) as response:
@@ -65,6 +68,7 @@ async def test_a_fault_says_nothing_of_itself_and_is_logged_under_the_request_id
     assert "hunter2" in str(logged["exc_info"])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("status", [404, 401, 0, 299])
 async def test_the_status_of_another_server_is_not_the_status_of_the_answer(shop: Running, status: int) -> None:
     """As an HTTP client's error has it: it is a fault here, which is logged, and its text stays inside."""
@@ -76,6 +80,7 @@ async def test_the_status_of_another_server_is_not_the_status_of_the_answer(shop
     assert [line["event"] for line in logs if line["log_level"] == "error"] == ["request failed"]
 
 
+@pytest.mark.real
 async def test_an_error_of_another_package_shows_its_own_text_under_its_own_name(shop: Running) -> None:
     async with shop.http.post("/do/conflict") as response:
         problem = await response.json(content_type=None)
@@ -85,17 +90,20 @@ async def test_an_error_of_another_package_shows_its_own_text_under_its_own_name
     assert (problem["detail"], response.headers["Retry-After"]) == ("The broker cannot be reached.", "1")
 
 
+@pytest.mark.real
 async def test_an_error_of_a_domain_about_one_value_names_where_it_came_from(shop: Running) -> None:
     async with shop.http.post("/do/field") as response:
         problem = await response.json(content_type=None)
     assert (problem["message"], problem["errors"]) == ("what: is not nice", [{"parameter": "what", "detail": "is not nice"}])
 
 
+@pytest.mark.real
 async def test_a_status_that_the_table_does_not_name_is_a_fault(shop: Running) -> None:
     async with shop.http.post("/do/undeclared") as response:
         assert response.status == 500
 
 
+@pytest.mark.real
 async def test_an_answer_is_json_with_members_in_order_under_their_names_and_without_unset_ones(shop: Running) -> None:
     async with shop.http.get("/things/t1") as response:
         text = await response.text()
@@ -103,16 +111,19 @@ async def test_an_answer_is_json_with_members_in_order_under_their_names_and_wit
     assert response.headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.real
 async def test_created_things_say_where_they_are(shop: Running) -> None:
     async with shop.http.post("/things", json={"name": "nail", "amount": 1}) as response:
         assert (response.status, response.headers["Location"]) == (201, "/things/t1")
 
 
+@pytest.mark.real
 async def test_nothing_is_204_without_a_body(shop: Running) -> None:
     async with shop.http.delete("/things/t1") as response:
         assert (response.status, await response.read()) == (204, b"")
 
 
+@pytest.mark.real
 async def test_head_has_the_headers_of_get_and_no_body(shop: Running) -> None:
     async with shop.http.get("/things/t1") as got, shop.http.head("/things/t1") as asked:
         own = {"Date", "X-Request-ID", "Server-Timing"}
@@ -120,6 +131,7 @@ async def test_head_has_the_headers_of_get_and_no_body(shop: Running) -> None:
         assert await asked.read() == b""
 
 
+@pytest.mark.real
 async def test_an_entity_tag_is_304_where_the_client_has_it_and_412_where_it_has_an_older_one(shop: Running) -> None:
     for known, status in ('"v1"', 304), ('"v0", W/"v1"', 304), ("*", 304), ('"v0"', 200):
         async with shop.http.get("/things/t1", headers={"If-None-Match": known}) as response:
@@ -129,6 +141,7 @@ async def test_an_entity_tag_is_304_where_the_client_has_it_and_412_where_it_has
             assert response.status == status
 
 
+@pytest.mark.real
 async def test_cursors_lead_through_all_pages_and_a_forged_one_is_400(shop: Running) -> None:
     path, seen = "/things?limit=2", []
     for _ in range(9):
@@ -145,6 +158,7 @@ async def test_cursors_lead_through_all_pages_and_a_forged_one_is_400(shop: Runn
             assert (response.status, (await response.json(content_type=None))["errors"][0]["parameter"]) == (400, "cursor")
 
 
+@pytest.mark.real
 async def test_every_answer_says_for_which_position_of_the_log_it_is_true(shop: Running) -> None:
     async with shop.http.get("/things") as response:
         assert response.headers["Event-Sequence"] == "7"
@@ -154,6 +168,7 @@ async def test_every_answer_says_for_which_position_of_the_log_it_is_true(shop: 
         assert response.headers["Event-Sequence"] == "7", "what came while the handler ran may not be in its answer"
 
 
+@pytest.mark.real
 async def test_min_seq_waits_for_the_read_model_and_503_says_that_it_is_behind(shop: Running) -> None:
     for sequence, status in ("7", 200), ("8", 503), ("x", 400), ("-1", 400), ("9" * 19, 400):
         async with shop.http.get(f"/things?min_seq={sequence}") as response:
@@ -164,12 +179,14 @@ async def test_min_seq_waits_for_the_read_model_and_503_says_that_it_is_behind(s
         assert (response.status, response.headers["Event-Sequence"]) == (200, "8")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("given", ["abc-1", "A.b:c_d", "x" * 64])
 async def test_a_request_id_comes_back(shop: Running, given: str) -> None:
     async with shop.http.get("/things", headers={"X-Request-Id": given}) as response:
         assert response.headers["X-Request-Id"] == given
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("given", ["", "a b", "x" * 65, '"><script>', "ä"])
 async def test_what_is_no_request_id_is_replaced(shop: Running, given: str) -> None:
     reply = await ask(shop.port, f"GET /things\nX-Request-Id: {given}")
@@ -177,6 +194,7 @@ async def test_what_is_no_request_id_is_replaced(shop: Running, given: str) -> N
     assert len(reply.headers["x-request-id"]) >= 12
 
 
+@pytest.mark.real
 async def test_no_two_requests_have_one_id(shop: Running) -> None:
     ids = set()
     for _ in range(20):
@@ -185,6 +203,7 @@ async def test_no_two_requests_have_one_id(shop: Running) -> None:
     assert len(ids) == 20
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("path", ["/things", "/nope", "/livez", "/api/openapi.json", "/metrics"])
 async def test_answers_are_not_stored_not_sniffed_and_do_not_say_what_software_this_is(shop: Running, path: str) -> None:
     async with shop.http.get(path) as response:
@@ -196,6 +215,7 @@ async def test_answers_are_not_stored_not_sniffed_and_do_not_say_what_software_t
     assert "Access-Control-Allow-Origin" not in headers
 
 
+@pytest.mark.real
 async def test_each_request_is_one_line_in_the_log(shop: Running) -> None:
     with structlog.testing.capture_logs() as logs:
         async with shop.http.get("/things/t1?token=secret") as response:
@@ -210,6 +230,7 @@ async def test_each_request_is_one_line_in_the_log(shop: Running) -> None:
     assert "secret" not in str(lines)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "line",
     [
@@ -229,6 +250,7 @@ async def test_what_is_no_http_is_one_line_in_the_log_without_the_secrets_of_its
     assert b"t0p-secret" not in reply.body
 
 
+@pytest.mark.real
 async def test_metrics_count_requests_by_route_and_not_by_path(shop: Running) -> None:
     for path in "/things/t1", "/things/t2", "/nope/1", "/nope/2":
         async with shop.http.get(path) as response:
@@ -241,6 +263,7 @@ async def test_metrics_count_requests_by_route_and_not_by_path(shop: Running) ->
     assert "process_resident_memory_bytes" in text
 
 
+@pytest.mark.real
 async def test_strange_methods_do_not_make_new_series(shop: Running) -> None:
     for method in "PROPFIND", "MKCOL", "LOCK":
         async with shop.http.request(method, "/things") as response:
@@ -249,6 +272,7 @@ async def test_strange_methods_do_not_make_new_series(shop: Running) -> None:
         assert 'http_requests_total{method="OTHER",route="/things",status="405"} 3.0' in await response.text()
 
 
+@pytest.mark.real
 async def test_literal_paths_come_before_parameters_whatever_the_order_of_the_table(shop: Running) -> None:
     async with shop.http.post("/things/batch", json=[]) as response:
         assert (response.status, await response.json()) == (200, 0)

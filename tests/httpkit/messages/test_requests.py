@@ -34,6 +34,7 @@ async def post(shop: Running, body: bytes, path: str = "/things", content_type: 
     return reply.status, reply.json
 
 
+@pytest.mark.real
 async def test_a_good_body_is_accepted(shop: Running) -> None:
     assert (await post(shop, json.dumps(GOOD).encode()))[0] == 201
 
@@ -76,6 +77,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_a_body_that_is_no_sound_json_object_is_400_and_nothing_happens(shop: Running, name: str) -> None:
     with within(1):
@@ -85,6 +87,7 @@ async def test_a_body_that_is_no_sound_json_object_is_400_and_nothing_happens(sh
     assert (await post(shop, json.dumps(GOOD).encode()))[0] == 201
 
 
+@pytest.mark.real
 async def test_nesting_within_the_limit_is_read(shop: Running) -> None:
     deep = b"[" * 63 + b"]" * 63
     status, problem = await post(shop, b'{"name":"[[[[","amount":1,"parts":' + deep + b"}")
@@ -123,6 +126,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", WRONG)
 async def test_a_wrong_member_is_named_with_what_is_wrong(shop: Running, name: str) -> None:
     change, pointer, detail = WRONG[name]
@@ -131,6 +135,7 @@ async def test_a_wrong_member_is_named_with_what_is_wrong(shop: Running, name: s
     assert (status, problem["errors"]) == (400, [{"pointer": pointer, "detail": detail}])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "change",
     [
@@ -150,6 +155,7 @@ async def test_a_value_at_its_limit_is_taken(shop: Running, change: dict[str, An
     assert (await post(shop, json.dumps(GOOD | change).encode()))[0] == 201
 
 
+@pytest.mark.real
 async def test_all_errors_of_a_request_come_at_once(shop: Running) -> None:
     async with shop.http.get("/things?colour=green&limit=0&since=now&done=maybe&tags=a&tags=b") as response:
         problem = await response.json()
@@ -157,6 +163,7 @@ async def test_all_errors_of_a_request_come_at_once(shop: Running) -> None:
     assert {error["parameter"] for error in problem["errors"]} == {"colour", "limit", "since", "done"}
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("value", ["x", "1.5", "", "+", "1e3", "0x10", "٣", "99999999999999999999", "1&limit=2"])
 async def test_a_number_in_the_query_is_digits_given_once(shop: Running, value: str) -> None:
     async with shop.http.get(f"/things?limit={value}") as response:
@@ -164,12 +171,14 @@ async def test_a_number_in_the_query_is_digits_given_once(shop: Running, value: 
     assert (response.status, problem["errors"][0]["parameter"]) == (400, "limit")
 
 
+@pytest.mark.real
 async def test_absent_null_and_given_members_are_told_apart(shop: Running) -> None:
     for body, given in ({}, []), ({"notes": None}, ["notes"]), ({"notes": "x", "name": "y"}, ["name", "notes"]):
         async with shop.http.patch("/things/t1", json=body) as response:
             assert (await response.json())["given"] == given
 
 
+@pytest.mark.real
 async def test_a_body_whose_members_are_all_optional_may_be_left_out_and_is_an_object_where_it_is_not(shop: Running) -> None:
     assert (await ask(shop.port, "PATCH /things/t1")).json["given"] == []
     for body in (b"null", b"[]"):
@@ -177,23 +186,27 @@ async def test_a_body_whose_members_are_all_optional_may_be_left_out_and_is_an_o
         assert (reply.status, reply.json["errors"][0]["detail"]) == (400, "must be an object")
 
 
+@pytest.mark.real
 async def test_unknown_members_are_ignored_where_the_route_does_not_refuse_them(shop: Running) -> None:
     async with shop.http.patch("/things/t1?has_no_clients=1", json={"has_no_clients": 1}) as response:
         assert response.status == 200
 
 
+@pytest.mark.real
 async def test_a_header_is_checked_like_any_other_field(shop: Running) -> None:
     async with shop.http.patch("/things/t1", json={}, headers={"X-Tenant": "x" * 11}) as response:
         problem = await response.json()
     assert (response.status, problem["errors"][0]["parameter"]) == (400, "X-Tenant")
 
 
+@pytest.mark.real
 async def test_a_path_that_no_resource_can_have_is_404(shop: Running) -> None:
     async with shop.http.get("/things/x1") as response:
         problem = await response.json()
     assert (response.status, problem["errors"]) == (404, [{"parameter": "id", "detail": "must be the id of a thing, like t1"}])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "path", ["/things/%00", "/things/%ff%fe", "/things/%2e%2e%2fetc", "/things/t1%0d%0aX: y", "/%%%", "/things/%"]
 )
@@ -203,6 +216,7 @@ async def test_no_path_makes_the_service_fail(shop: Running, path: str) -> None:
     assert reply.headers["content-type"].startswith("application/problem+json")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json", "nonsense"]
 )
@@ -210,24 +224,29 @@ async def test_a_body_of_another_media_type_is_415(shop: Running, kind: str) -> 
     assert (await post(shop, json.dumps(GOOD).encode(), content_type=kind))[0] == 415
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("kind", ["application/json", "APPLICATION/JSON; charset=UTF-8", "application/merge-patch+json"])
 async def test_json_by_any_of_its_names_is_taken(shop: Running, kind: str) -> None:
     assert (await post(shop, json.dumps(GOOD).encode(), content_type=kind))[0] == 201
 
 
+@pytest.mark.real
 async def test_a_body_without_a_media_type_is_taken_as_it_is(shop: Running) -> None:
     assert (await ask(shop.port, "POST /things", json.dumps(GOOD).encode())).status == 201
 
 
+@pytest.mark.real
 async def test_another_charset_is_415(shop: Running) -> None:
     assert (await post(shop, json.dumps(GOOD).encode(), content_type="application/json; charset=latin-1"))[0] == 415
 
 
+@pytest.mark.real
 async def test_a_compressed_body_is_415_and_never_unpacked(shop: Running) -> None:
     reply = await ask(shop.port, "POST /things\nContent-Type: application/json\nContent-Encoding: gzip", b"\x1f\x8b" + b"0" * 100)
     assert reply.status == 415
 
 
+@pytest.mark.real
 async def test_a_raw_text_body_reaches_the_handler_as_it_was(shop: Running) -> None:
     for kind in "text/plain", "application/x-www-form-urlencoded", "application/graphql":
         assert await post(shop, b"{ hello }", "/echo", kind) == (200, "{ hello }")
@@ -235,11 +254,13 @@ async def test_a_raw_text_body_reaches_the_handler_as_it_was(shop: Running) -> N
     assert (await post(shop, b"x" * 101, "/echo", "text/plain"))[0] == 400
 
 
+@pytest.mark.real
 async def test_raw_bytes_are_taken_of_the_named_media_type_only(shop: Running) -> None:
     assert await post(shop, b"\xff\x00", "/upload", "text/csv") == (200, 2)
     assert (await post(shop, b"{}", "/upload", "application/json"))[0] == 415
 
 
+@pytest.mark.real
 async def test_a_whole_body_may_be_a_list(shop: Running) -> None:
     assert await post(shop, json.dumps([GOOD, GOOD]).encode(), "/things/batch") == (200, 2)
     status, problem = await post(shop, json.dumps([GOOD, {"name": "x"}]).encode(), "/things/batch")
@@ -247,6 +268,7 @@ async def test_a_whole_body_may_be_a_list(shop: Running) -> None:
     assert (await post(shop, b"", "/things/batch"))[0] == 400
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_over_the_limit_is_413_whether_announced_or_not(shop: Running, *, chunked: bool) -> None:
     size = 1024**2 + 1
@@ -260,10 +282,12 @@ async def test_a_body_over_the_limit_is_413_whether_announced_or_not(shop: Runni
     assert (reply.status, reply.headers["content-type"]) == (413, "application/problem+json")
 
 
+@pytest.mark.real
 async def test_a_route_may_take_larger_bodies_than_the_others(shop: Running) -> None:
     assert (await post(shop, b"x" * 4_000_000, "/upload", "text/csv"))[0] == 200
 
 
+@pytest.mark.real
 async def test_where_a_service_says_so_a_body_that_cannot_be_right_is_422_and_a_parameter_still_400() -> None:
     async with open_shop(invalid=HTTPStatus.UNPROCESSABLE_ENTITY, error_key="error") as shop:
         status, problem = await post(shop, b'{"name":"","amount":1}')
@@ -272,6 +296,7 @@ async def test_where_a_service_says_so_a_body_that_cannot_be_right_is_422_and_a_
         assert (await ask(shop.port, "GET /things?limit=x")).status == 400
 
 
+@pytest.mark.real
 async def test_an_idempotency_key_and_what_it_stands_for_reach_the_handler(shop: Running) -> None:
     prints = []
     for key, body in (
@@ -287,6 +312,7 @@ async def test_an_idempotency_key_and_what_it_stands_for_reach_the_handler(shop:
     assert prints[0] == prints[1] != prints[2]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "ä"])
 async def test_a_key_that_is_none_is_400(shop: Running, key: str) -> None:
     reply = await ask(shop.port, f"POST /things\nIdempotency-Key: {key}", json.dumps(GOOD).encode())
@@ -296,6 +322,7 @@ async def test_a_key_that_is_none_is_400(shop: Running, key: str) -> None:
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("flags", ["00", "01"])
 async def test_a_request_is_a_span_of_its_own_in_the_trace_of_its_client(shop: Running, flags: str) -> None:
     given = f"00-{TRACE_ID}-b7ad6b7169203331-{flags}"
@@ -307,6 +334,7 @@ async def test_a_request_is_a_span_of_its_own_in_the_trace_of_its_client(shop: R
     assert reply.headers["server-timing"] == f'traceparent;desc="{span}"'
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "given",
     [
@@ -328,6 +356,7 @@ async def test_a_new_trace_begins_where_the_client_names_none(shop: Running, giv
     assert TRACE_ID not in span
 
 
+@pytest.mark.real
 async def test_a_later_version_of_the_trace_context_is_read_as_far_as_it_is_known(shop: Running) -> None:
     given = f"cc-{TRACE_ID}-b7ad6b7169203331-01-what-the-future-will-be-like"
     await ask(shop.port, f"POST /things\ntraceparent: {given}", json.dumps(GOOD).encode())
@@ -335,11 +364,13 @@ async def test_a_later_version_of_the_trace_context_is_read_as_far_as_it_is_know
     assert TRACE_ID in (shop.shop.last_call.traceparent or "")
 
 
+@pytest.mark.real
 async def test_a_parameter_in_the_path_may_be_refused_with_another_status(shop: Running) -> None:
     reply = await ask(shop.port, "POST /do/BOOM")
     assert (reply.status, reply.json["errors"][0]["parameter"]) == (422, "what")
 
 
+@pytest.mark.real
 async def test_numbers_come_back_as_exactly_as_they_went_in(shop: Running) -> None:
     for number in b"0.1", b"123456.789", b"7", b"1000000", b"5E-324":
         reply = await ask(shop.port, "POST /things/sum", b'{"amounts":[' + number + b"]}")

@@ -19,6 +19,7 @@ LOOPBACK = Guard(hosts=allowed_hosts("127.0.0.1", ["Gctd.Example"]))
 TOKEN = Guard(token="t0p-secret")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.0.0.1:8080", "localhost", "LOCALHOST:1", "localhost.", "[::1]:80", "gctd.example:443"]
 )
@@ -27,6 +28,7 @@ async def test_the_services_own_hosts_are_served(host: str) -> None:
         assert (await ask(shop.port, "GET /things", host=host)).status == 200
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example:8080", "[::2]", "127.0.0.2", "0", ":80"],
@@ -37,6 +39,7 @@ async def test_a_foreign_host_is_421_so_that_no_page_can_rebind_its_name(host: s
             assert (await ask(shop.port, f"GET {path}", host=host)).status == 421
 
 
+@pytest.mark.real
 async def test_no_host_and_two_hosts_are_400() -> None:
     async with open_shop(guard=LOOPBACK) as shop:
         assert (await ask(shop.port, "GET /things", host="")).status == 400
@@ -70,6 +73,7 @@ FOREIGN = [
 ]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("headers", FOREIGN)
 async def test_a_change_asked_for_by_a_page_of_another_origin_is_403(headers: dict[str, str]) -> None:
     lines = "".join(f"\n{name}: {value}" for name, value in headers.items())
@@ -80,6 +84,7 @@ async def test_a_change_asked_for_by_a_page_of_another_origin_is_403(headers: di
         assert (await ask(shop.port, f"GET /things{lines}")).status == 200, "reading is left to the browser's own rules"
 
 
+@pytest.mark.real
 async def test_own_pages_programs_and_allowed_origins_may_make_changes() -> None:
     body = b'{"name":"a","amount":1}'
     async with open_shop(guard=Guard(origins=frozenset({"https://board.example"}))) as shop:
@@ -94,6 +99,7 @@ async def test_own_pages_programs_and_allowed_origins_may_make_changes() -> None
             assert (await ask(shop.port, f"POST /things{headers}", body, host=own)).status == 201
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "given",
     [
@@ -116,6 +122,7 @@ async def test_without_the_token_everything_but_the_probes_is_401(given: str) ->
             assert (await ask(shop.port, f"GET {path}{given}")).status == 200
 
 
+@pytest.mark.real
 async def test_the_token_opens_and_buys_a_cookie_that_opens_too() -> None:
     async with open_shop(guard=TOKEN) as shop:
         assert (await ask(shop.port, "GET /things\nAuthorization: bearer t0p-secret")).status == 200
@@ -130,6 +137,7 @@ async def test_the_token_opens_and_buys_a_cookie_that_opens_too() -> None:
         assert (gone.status, "Max-Age=0" in gone.headers["set-cookie"]) == (204, True)
 
 
+@pytest.mark.real
 async def test_an_event_stream_opens_with_the_cookie_alone() -> None:
     """An EventSource cannot set a header."""
     async with open_shop(guard=TOKEN) as shop:
@@ -140,6 +148,7 @@ async def test_an_event_stream_opens_with_the_cookie_alone() -> None:
             assert (await response.content.readline()).startswith(b"retry: ")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("path", ["/things", "/things/t1", "/events", "/nope"])
 async def test_no_page_of_another_origin_is_ever_given_leave(path: str) -> None:
     asked = "Origin: https://evil.example\nAccess-Control-Request-Method: POST\nAccess-Control-Request-Headers: content-type"
@@ -149,6 +158,7 @@ async def test_no_page_of_another_origin_is_ever_given_leave(path: str) -> None:
             assert [name for name in reply.headers if name.startswith("access-control")] == []
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("host", "token", "warned"), [("0.0.0.0", None, True), ("0.0.0.0", "t0p", False), ("127.0.0.1", None, False)]
 )
@@ -160,6 +170,7 @@ async def test_an_open_address_without_a_token_is_warned_of(host: str, token: st
     assert ([line["log_level"] for line in logs if "no token is set" in line["event"]] == ["warning"]) == warned
 
 
+@pytest.mark.real
 async def test_refusals_are_counted_by_reason() -> None:
     async with open_shop(guard=TOKEN) as shop:
         await ask(shop.port, "GET /things")

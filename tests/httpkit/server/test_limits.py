@@ -45,6 +45,7 @@ async def closed_after(port: int, *parts: bytes, pause: float = 0.1) -> float:
     return time.monotonic() - started
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_head_that_comes_slowly_is_cut_off_at_the_read_limit() -> None:
     """The head would take four seconds."""
@@ -54,6 +55,7 @@ async def test_a_head_that_comes_slowly_is_cut_off_at_the_read_limit() -> None:
             assert await closed_after(shop.port, *lines, pause=0.05) > 0.25
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("part", [b"G", b"GET /things HTT", b"GET /things HTTP/1.1\r\nHost: x\r\n"])
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_half_a_head_that_comes_with_the_connection_is_cut_off_at_the_read_limit(part: bytes, loop: str) -> None:
@@ -74,6 +76,7 @@ def test_half_a_head_that_comes_with_the_connection_is_cut_off_at_the_read_limit
         runner.run(half())
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_the_read_limit_holds_for_later_requests_of_a_connection_too() -> None:
     async with open_shop(limits=ServerLimits(idle=30, read=0.3)) as shop:
@@ -82,6 +85,7 @@ async def test_the_read_limit_holds_for_later_requests_of_a_connection_too() -> 
             assert await closed_after(shop.port, first, b"GET /", b"things") > 0.35
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_a_body_in_several_reads_is_no_head_and_its_handler_may_take_longer_than_the_read_limit(loop: str) -> None:
     """A part of the body arrives before the task of the request has begun."""
@@ -95,6 +99,7 @@ def test_a_body_in_several_reads_is_no_head_and_its_handler_may_take_longer_than
         runner.run(slow())
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_connection_that_says_nothing_is_closed_at_the_idle_limit() -> None:
     async with open_shop(limits=QUICK) as shop:
@@ -103,6 +108,7 @@ async def test_a_connection_that_says_nothing_is_closed_at_the_idle_limit() -> N
                 assert await closed_after(shop.port, *sent) > 0.5
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_connection_answers_what_comes_whole_in_parts_and_together_in_order() -> None:
     body = b'{"name": "nail", "amount": 1}'
@@ -130,6 +136,7 @@ async def test_a_connection_answers_what_comes_whole_in_parts_and_together_in_or
         writer.close()
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_body_that_does_not_come_is_408_and_the_connection_ends() -> None:
     async with open_shop(limits=QUICK, body_deadline=0.3) as shop:
@@ -137,6 +144,7 @@ async def test_a_body_that_does_not_come_is_408_and_the_connection_ends() -> Non
         assert (reply.status, reply.json["status"], reply.headers["connection"]) == (408, 408, "close")
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_clients_that_do_not_finish_their_bodies_do_not_hold_up_the_end() -> None:
     """Neither clients within their time, nor clients that continue to send after the answer 408."""
@@ -157,6 +165,7 @@ async def test_clients_that_do_not_finish_their_bodies_do_not_hold_up_the_end() 
             await serving.aclose()
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_requests_that_are_sent_without_reading_the_answers_are_not_taken_in_without_end() -> None:
     async with open_shop(limits=ServerLimits(write=1.0)) as shop:
@@ -182,6 +191,7 @@ def test_the_limits_are_those_that_are_documented() -> None:
     assert (streams.max_clients, streams.heartbeat, streams.retry) == (200, 15, 2)
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_body_that_is_cut_off_leaves_nothing_behind_and_is_no_error() -> None:
     async with open_shop() as shop:
@@ -197,6 +207,7 @@ async def test_a_body_that_is_cut_off_leaves_nothing_behind_and_is_no_error() ->
         assert shop.shop.made == 0
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_200_half_open_heads_and_50_slow_bodies_do_not_disturb_others() -> None:
     """Fault F12."""
@@ -217,6 +228,7 @@ async def test_200_half_open_heads_and_50_slow_bodies_do_not_disturb_others() ->
             await asyncio.gather(*(reader.read() for reader in slow))
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_client_that_does_not_take_its_answer_is_cut_off_at_the_write_limit() -> None:
     async with open_shop(limits=QUICK) as shop:
@@ -227,6 +239,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off_at_the_write_li
         assert (await ask(shop.port, "GET /things")).status == 200
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_connections_beyond_the_limit_are_told_503() -> None:
     async with open_shop(limits=ServerLimits(max_connections=3)) as shop, AsyncExitStack() as stack:
@@ -251,6 +264,7 @@ async def test_connections_beyond_the_limit_are_told_503() -> None:
         await wait_until(is_served)
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_requests_beyond_the_cap_are_503_while_probes_are_answered() -> None:
     async with open_shop(max_in_flight=2) as shop:
@@ -269,6 +283,7 @@ async def test_requests_beyond_the_cap_are_503_while_probes_are_answered() -> No
         assert (await ask(shop.port, "GET /things")).status == 200
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_handler_that_takes_too_long_is_503() -> None:
     async with open_shop(time_limit=0.2) as shop:
@@ -277,6 +292,7 @@ async def test_a_handler_that_takes_too_long_is_503() -> None:
         assert (reply.status, reply.json["type"]) == (503, "urn:problem:timed-out")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "data",
     [
@@ -303,6 +319,7 @@ def test_what_is_no_sound_http_is_400_as_a_problem_document(data: bytes) -> None
     scenario()
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_an_expectation_that_cannot_be_met_is_417_as_a_problem_document() -> None:
     async with open_shop() as shop:
@@ -310,6 +327,7 @@ async def test_an_expectation_that_cannot_be_met_is_417_as_a_problem_document() 
         assert (reply.status, reply.json["status"]) == (417, 417)
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_shutdown_answers_what_was_begun_and_takes_nothing_new() -> None:
     async with AsyncExitStack() as stack:
@@ -332,6 +350,7 @@ async def test_shutdown_answers_what_was_begun_and_takes_nothing_new() -> None:
         await asyncio.wait_for(closing, 30)
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
     async with AsyncExitStack() as stack:
@@ -361,6 +380,7 @@ run_busy(main())
 """
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_program_gracefully(number: signal.Signals) -> None:
     process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."})

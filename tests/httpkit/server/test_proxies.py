@@ -10,6 +10,8 @@ from httpkit.server.proxies import TrustedProxies
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import open_shop
 
+pytestmark = pytest.mark.real
+
 HERE = TrustedProxies.of(["127.0.0.1"])
 BOTH = TrustedProxies.of(["127.0.0.0/8", "10.0.0.0/8"])
 

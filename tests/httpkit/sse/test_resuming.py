@@ -18,6 +18,8 @@ from tests.httpkit.shop import Running, frame, open_shop
 from tests.httpkit.sse.streams import QUICK, commits, follow_with_cuts
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("ring", [5, 10_000])

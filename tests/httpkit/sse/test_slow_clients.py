@@ -10,6 +10,7 @@ from statistics import median
 
 import aiohttp
 import attrs
+import pytest
 import structlog.testing
 
 from httpkit.sse.stream_settings import StreamSettings
@@ -20,6 +21,8 @@ from tests.httpkit.shop import frame, open_shop
 from tests.httpkit.sse.streams import QUICK
 from tests.support.pace import slowness, within
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 STREAM = b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -26,6 +26,7 @@ from tests.support.pace import within
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_stream_is_an_event_stream_that_no_proxy_holds_back() -> None:
     async with open_shop() as shop, shop.http.get("/events") as response:
@@ -35,6 +36,7 @@ async def test_a_stream_is_an_event_stream_that_no_proxy_holds_back() -> None:
         assert "Content-Encoding" not in headers
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_events_arrive_in_order_under_their_names_and_positions() -> None:
     async with open_shop() as shop:
@@ -51,6 +53,7 @@ async def test_events_arrive_in_order_under_their_names_and_positions() -> None:
     assert source.retry == 2000
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_two_streams_of_one_log_see_what_they_ask_for() -> None:
     async with open_shop() as shop:
@@ -59,6 +62,7 @@ async def test_two_streams_of_one_log_see_what_they_ask_for() -> None:
         await follow_with_cuts(shop, batches, 5, dice, "/news")
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_batch_larger_than_the_ring_reaches_a_client_whole_if_only_by_coming_back() -> None:
     async with open_shop(streams=StreamSettings(max_frames=5)) as shop:
@@ -74,6 +78,7 @@ async def test_a_batch_larger_than_the_ring_reaches_a_client_whole_if_only_by_co
     assert [event.id for event in seen] == [str(sequence) for sequence in range(8, 29)]
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_what_a_hub_skips_reaches_its_clients_from_the_log() -> None:
     async with open_shop() as shop:
@@ -93,6 +98,7 @@ async def test_what_a_hub_skips_reaches_its_clients_from_the_log() -> None:
     assert seen == ["8", "9", "9.1", "10", "11", "11.1", "12"]
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_fault_in_delivery_is_logged_and_ends_the_streams_instead_of_keeping_them_silent() -> None:
     async with open_shop() as shop:
@@ -109,6 +115,7 @@ async def test_a_fault_in_delivery_is_logged_and_ends_the_streams_instead_of_kee
         assert (await ask(shop.port, "GET /events")).status == 503
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_events_that_are_published_again_are_left_out() -> None:
     async with open_shop() as shop:
@@ -120,6 +127,7 @@ async def test_events_that_are_published_again_are_left_out() -> None:
             assert [event.id for event in await source.take(3)] == ["8", "8.1", "8.2"]
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_quiet_stream_has_a_heartbeat_that_a_page_sees_and_that_moves_no_place() -> None:
     async with open_shop(streams=QUICK) as shop:
@@ -136,6 +144,7 @@ async def test_a_quiet_stream_has_a_heartbeat_that_a_page_sees_and_that_moves_no
                 await reading
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_streams_are_503_before_the_hub_has_started_and_after_it_was_closed() -> None:
     async with open_shop() as shop:
@@ -145,12 +154,14 @@ async def test_streams_are_503_before_the_hub_has_started_and_after_it_was_close
         assert (await ask(shop.port, "GET /events")).status == 503
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("method", ["POST", "HEAD", "PUT", "DELETE"])
 async def test_a_stream_is_for_get_only(method: str) -> None:
     async with open_shop() as shop, shop.http.request(method, "/events") as response:
         assert (response.status, response.headers["Allow"]) == (405, "GET, OPTIONS")
 
 
+@pytest.mark.real
 @on_uvloop
 async def test_a_hub_shows_its_clients_and_frames_as_metrics() -> None:
     async with open_shop() as shop:

@@ -12,7 +12,7 @@ from tests.pages.kitchen.cooking import BEANS, RICE, TEA, code, only_said_of_its
 from tests.support.pantry.system import FLOUR, PantrySystem, pantry_system
 from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 PHONE: dict[str, Any] = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
 
 

@@ -17,7 +17,7 @@ from servicekit.access.issuing import TokenOffice
 from tests.support.pantry.system import FLOUR, PantrySystem, log_of, pantry_system
 from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 PHONE = {"viewport": {"width": 390, "height": 800}}
 READ = """async (png) => {

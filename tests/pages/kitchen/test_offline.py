@@ -15,10 +15,9 @@ from tests.support.pantry.system import PantrySystem
 from tests.support.waiting import wait_until
 from tests.support.web.browser import found_by_axe, killed_chromium, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 
-@pytest.mark.fault
 async def test_a_killed_server_is_seen_and_no_booking_is_lost_or_made_twice(kitchen: PantrySystem, browser: Browser) -> None:
     await stocked(kitchen.one, PEAS, "Peas", 10)
     async with visitor(browser, kitchen.one.url) as cook:
@@ -124,7 +123,6 @@ async def test_a_booking_of_a_product_that_the_browser_did_not_know_shows_the_pr
         await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "ERR_NETWORK")
 
 
-@pytest.mark.fault
 @pytest.mark.timeout(300)
 async def test_two_phones_without_a_network_whose_browsers_are_killed_book_each_scan_once(
     kitchen: PantrySystem, tmp_path: Path

@@ -14,7 +14,7 @@ from tests.support.pantry.system import FLOUR, MILK, PantrySystem
 from tests.support.web.barcodes import ean_13
 from tests.support.web.browser import Visitor, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 
 async def test_a_scanned_code_is_shown_wherever_one_is_and_a_wrong_one_refused(kitchen: PantrySystem, cook: Visitor) -> None:

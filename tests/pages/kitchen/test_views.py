@@ -14,7 +14,7 @@ from pantry.domain.gtin import own_code
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, pantry_system
 from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 TEA = own_code(77)
 

@@ -15,7 +15,7 @@ from tests.pages.conftest import FIRST, Dashboard, Measured
 from tests.support.tracker.made_project import Project
 from tests.support.web.browser import Visitor, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 FAR_FROM_UTC = "Asia/Kathmandu"
 _PIXELS = """(canvas, [left, width]) => {

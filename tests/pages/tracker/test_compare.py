@@ -16,7 +16,7 @@ from tests.support.tracker.made_project import Project
 from tests.support.tracker.system import tracker_system
 from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 DISCOUNT = "package pricing\n\nfunc Discount(x int) int {\n\tif x > 10 {\n\t\treturn x - 1\n\t}\n\treturn x\n}\n"
 CHANGED = DISCOUNT.replace("x - 1", "x - 2").replace("\treturn x\n", "\tx++\n\treturn x\n")

@@ -17,7 +17,7 @@ from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system
 from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 CHECK = """// Package order has orders.
 package order

@@ -20,7 +20,7 @@ from tests.support.log.nats import plain_client
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.web.browser import fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 from tests.support.tracker.system import tracker_system
 from tests.support.web.browser import visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network, pytest.mark.fault]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 REPO = "https://example.com/owner/shop"
 

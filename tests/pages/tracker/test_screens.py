@@ -17,7 +17,7 @@ from tests.support.tracker.system import tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 
 async def addresses(dashboard: Dashboard) -> dict[str, str]:

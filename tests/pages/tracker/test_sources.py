@@ -74,12 +74,11 @@ def imported_packages(entry: Path) -> set[str]:
     return names
 
 
-@pytest.mark.network
+@pytest.mark.real
 def test_types_hold() -> None:
     node([str(UI / "node_modules" / "typescript" / "bin" / "tsc")], UI)
 
 
-@pytest.mark.network
 def test_each_screen_at_its_first_view_is_at_most_60_kb() -> None:
     shell = Assets(DASHBOARD / "index.html").found
     screens = {*DASHBOARD.glob("static/*.js")} - {DASHBOARD / name for name in shell}
@@ -92,7 +91,6 @@ def test_each_screen_at_its_first_view_is_at_most_60_kb() -> None:
         assert size <= FIRST_VIEW, (screen.name, size)
 
 
-@pytest.mark.network
 def test_the_page_of_a_function_with_its_chart_is_at_most_60_kb_more() -> None:
     shell = {each for script in Assets(DASHBOARD / "index.html").found if script.endswith(".js") for each in imported(script)}
     # the code that it shares with the comparison is another file of this name, which the page imports
@@ -103,7 +101,6 @@ def test_the_page_of_a_function_with_its_chart_is_at_most_60_kb_more() -> None:
     assert sum(len(gzip.compress((DASHBOARD / each).read_bytes(), 9)) for each in files) <= FUNCTION_PAGE
 
 
-@pytest.mark.network
 def test_the_kitchen_at_its_first_view_is_at_most_60_kb() -> None:
     files = {name.removeprefix("./") for name in Assets(KITCHEN / "index.html").found}
     scripts = {f"static/{file.name}" for file in KITCHEN.glob("static/*") if file.suffix != ".wasm"}
@@ -111,7 +108,6 @@ def test_the_kitchen_at_its_first_view_is_at_most_60_kb() -> None:
     assert sum(len(gzip.compress((KITCHEN / name).read_bytes(), 9)) for name in files) <= FIRST_VIEW
 
 
-@pytest.mark.network
 def test_the_page_for_queries_is_at_most_200_kb_and_no_other_page_has_its_editor() -> None:
     files = Assets(EDITOR / "index.html").found
     assert {f"static/{file.name}" for file in EDITOR.glob("static/*")} == files
@@ -120,7 +116,6 @@ def test_the_page_for_queries_is_at_most_200_kb_and_no_other_page_has_its_editor
         assert not [file.name for file in page.rglob("*.js") if "cm-content" in file.read_text(encoding="utf-8")]
 
 
-@pytest.mark.network
 def test_the_service_worker_keeps_each_file_of_the_first_view() -> None:
     worker = (KITCHEN / "sw.js").read_text(encoding="utf-8")
     kept = set(json.loads(re.findall(r"\[\"[^\]]+\]", worker)[0]))
@@ -152,7 +147,6 @@ def test_the_lock_file_names_no_address_and_every_digest() -> None:
     assert all("integrity" in package for name, package in packages.items() if name)
 
 
-@pytest.mark.network
 @pytest.mark.parametrize(
     ("entry", "built", "least"),
     [
@@ -170,7 +164,6 @@ def test_each_page_has_the_whole_license_of_each_bundled_package(entry: str, bui
         assert "".join(text.split()) in notices, package
 
 
-@pytest.mark.network
 def test_what_is_served_names_no_other_host() -> None:
     for file in [*DASHBOARD.rglob("*"), *KITCHEN.rglob("*"), *EDITOR.rglob("*")]:
         if file.suffix in {".js", ".css", ".html"}:

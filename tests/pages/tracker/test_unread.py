@@ -12,7 +12,7 @@ from playwright.async_api import Route, expect
 from tests.pages.conftest import FIRST, Dashboard, Measured
 from tests.support.web.browser import Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 
 async def test_the_overview_claims_nothing_about_tasks_that_cannot_be_read(user: Visitor) -> None:

@@ -63,6 +63,7 @@ def commands(script: str) -> list[list[str]]:
     return found
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", scripts())
 async def test_the_scripts_are_shell_with_commands_and_options_that_exist(name: str) -> None:
     script = scripts()[name]
@@ -131,6 +132,7 @@ async def prepared(project: Project) -> None:
 CASES = [(RISKY, {"base": OLD.commit_sha}, 1, "failed"), (CLEAN, {"base": OLD.commit_sha}, 0, "passed")]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("made", "inputs", "code", "result"),
     [
@@ -154,6 +156,7 @@ async def test_the_action_fails_a_build_as_the_gate_says(
     assert (tmp_path / "sum").read_text() == (tmp_path / "gctd-gate.md").read_text() != ""
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("made", "inputs", "code", "result"), CASES)
 async def test_the_template_fails_a_job_as_the_gate_says(
     project: Project, tmp_path: Path, made: MadeUp, inputs: dict[str, str], code: int, result: str

@@ -30,6 +30,8 @@ from tests.support.pantry.system import Server
 from tests.support.programs import warm
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 @attrs.frozen
 class Secured:

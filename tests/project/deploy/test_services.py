@@ -152,6 +152,7 @@ async def says(http: aiohttp.ClientSession, url: str, wanted: str) -> bool:
         return False
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("parts_of", [units, containers])
 async def test_the_commands_with_their_environment_are_a_system(tmp_path: Path, parts_of: Any) -> None:
     """nats-server, then, when the operator has applied the streams, all services: ready, and ended in order by SIGTERM."""
@@ -184,6 +185,7 @@ async def test_the_commands_with_their_environment_are_a_system(tmp_path: Path, 
                         assert await each.wait() == 0
 
 
+@pytest.mark.real
 def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
     """All sections and keys are known. If systemd is installed, it checks the units. A service that ends is always restarted."""
     service = {
@@ -223,6 +225,7 @@ def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.real
 def test_the_image_is_made_by_the_set_up_that_the_tests_use() -> None:
     """Its last command sets this checkout up, which is done already, so it does nothing. Its programs and exclusions exist."""
     lines = [line.split() for line in (CONTAINERS / "Containerfile").read_text().splitlines() if not line.startswith("#")]

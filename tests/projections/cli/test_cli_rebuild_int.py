@@ -35,6 +35,8 @@ from tests.support.readside.postgres import postgres_is_long
 from tests.support.readside.tables import change
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 EitherStore = SQLiteStore | PostgresStore
 
 

@@ -28,6 +28,8 @@ from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.readside.postgres import fresh_database
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 @attrs.define
 class Replica:

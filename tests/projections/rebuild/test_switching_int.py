@@ -23,6 +23,8 @@ from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.readside.tables import change, execute
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 _VACUUMED = """
 SELECT count(*) > 0 FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE relation = 'accounts'::regclass AND mode = 'ShareUpdateExclusiveLock' AND backend_type = 'autovacuum worker'

@@ -32,6 +32,8 @@ from tests.support.readside.projecting import ledger_log
 from tests.support.readside.tables import execute
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 class Older(ReadModel):
     """A read model without the last two of its migrations, as in the program before."""

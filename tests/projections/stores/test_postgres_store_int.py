@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+import pytest
 import pytest_asyncio
 
 from projections.stores.postgres import PostgresStore
 from projections.stores.postgres.reader import CONNECTIONS
 from projections.testing.conformance import StoreConformance
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 _ASLEEP = (
     "SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active' AND datname = current_database()"

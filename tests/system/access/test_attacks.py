@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 
 from tests.support.tracker import git_http as githttp
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 TOUCH = "touch pwn"
 

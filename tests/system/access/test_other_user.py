@@ -16,6 +16,8 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.transport.connection import Connection
 from terminalkit.runtime.serving import PRIVATE
 
+pytestmark = pytest.mark.real
+
 OTHER = 65_534
 LOOK = """
 import os, socket, sys

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.support.tracker import git_http as githttp
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 PASSWORD = "geheim-7f3a"
 SPELLINGS = [PASSWORD, base64.b64encode(f"reader:{PASSWORD}".encode()).decode()]

@@ -24,6 +24,8 @@ from tests.support.waiting import wait_until
 from tests.support.web.browser import PATIENCE, chromium, visitor
 from tests.support.web.node import built_pages
 
+pytestmark = pytest.mark.real
+
 KEYS = {"gctd": "GCTD_", "pantry": "PANTRY_SERVER_", "graphql_fn": "GRAPHQL_"}
 
 

@@ -22,6 +22,8 @@ from tests.support.tracker.system import FAKE_WORKER, TrackerSystem, tracker_sys
 from tests.support.waiting import wait_until
 from tests.support.web.graphql import gateway
 
+pytestmark = pytest.mark.real
+
 REPO = "https://example.com/owner/name"
 ASK = {"GCTD_REQUIRE_TOKENS": "true"}
 

@@ -12,7 +12,8 @@ from tests.support.log.nats import plain_client
 from tests.support.tracker.go_repo import make
 from tests.support.tracker.system import TrackerSystem, tracker_system
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
+
 
 DAMAGED, SOUND = "https://example.com/owner/a", "https://example.com/owner/b"
 

@@ -17,7 +17,8 @@ from tests.support.tracker.system import tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
+
 
 REPO = "https://example.com/owner/name"
 

@@ -17,6 +17,8 @@ from eventlog.embedded.nats import EmbeddedServer
 from tests.support import ROOT
 from tests.support.pace import within
 
+pytestmark = pytest.mark.real
+
 READ, IDLE = 1.0, 2.5
 PATHS = {"gctd": "/api/repos", "pantry": "/api/v1/movements", "graphql_fn": "/function/graphql"}
 

@@ -24,7 +24,8 @@ from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
+
 
 REPO = "https://example.com/owner/name"
 TERMINAL_EVENTS = {"TaskCompleted", "TaskFailed", "TaskExpired", "TaskCancelled"}

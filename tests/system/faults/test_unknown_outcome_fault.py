@@ -14,7 +14,8 @@ from tests.support.programs.processes import stand_still
 from tests.support.tracker.go_repo import make
 from tests.support.tracker.system import tracker_system
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
+
 
 LONGER_THAN_THE_SERVER = aiohttp.ClientTimeout(total=60)
 """The server answers after 15 s, when the client of other tests gives up."""

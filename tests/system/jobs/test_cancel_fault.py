@@ -14,7 +14,7 @@ from tests.support.tracker.go_repo import make, sleeping
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 async def test_nothing_of_a_scan_is_alive_5_s_after_its_end(tmp_path: Path) -> None:

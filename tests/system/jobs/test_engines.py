@@ -14,6 +14,8 @@ from tests.support.tracker.gocrap import install
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 FILES = {
     "go.mod": gorepo.module("example.com/mixed"),
     **gorepo.under("good", gorepo.tested("good")),

@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.tracker.go_repo import make
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 ADD = {
     "go.mod": "module example.com/sums\n\ngo 1.21\n",

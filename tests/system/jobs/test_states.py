@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 REPO = "https://example.com/owner/name"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from trace_picture import Collector, Span, picture
 
@@ -35,6 +36,7 @@ async def analyse(system: TrackerSystem, trace: Trace) -> None:
     await system.until_task(task["id"], "completed")
 
 
+@pytest.mark.real
 async def test_one_analysis_is_one_trace(traced: tuple[TrackerSystem, Collector]) -> None:
     system, collector = traced
     caller, unsampled = Trace.begin(), Trace(Trace.begin().trace_id, Trace.begin().span_id, sampled=False)

@@ -18,6 +18,8 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import COUNTER, REGISTRY, Add
 
+pytestmark = pytest.mark.real
+
 ROUNDS = 300
 FIELDS = {"subjects": ["test.counter.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "10MiB", "incarnation": True}
 

@@ -16,6 +16,8 @@ from tests.support.log.proxy import Proxy
 from tests.support.programs.processes import stand_still
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_connection_leaves_no_task_behind(nats_url: str) -> None:
     """After the block there is nothing left of it, also when pings were never answered."""

@@ -18,6 +18,8 @@ from tests.support.programs import warm
 from tests.support.programs.documents import misfits
 from tests.support.tracker import go_library, go_repo
 
+pytestmark = pytest.mark.real
+
 RISKY = """
 func Risky(a, b, c, d, e int) int {
 \tif a > 0 && b > 0 || c > 0 {

@@ -10,6 +10,8 @@ import pytest
 from gctd.cli.builds.checking.working_copy import BaseCommit, NotAWorkingCopy, WorkingCopy
 from gctd.control.comparing.baselines import Kind
 
+pytestmark = pytest.mark.real
+
 
 def git(directory: Path, *arguments: str) -> str:
     who = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]

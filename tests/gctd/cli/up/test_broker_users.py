@@ -65,6 +65,7 @@ async def answer(port: int, **login: str) -> bytes:
     return said
 
 
+@pytest.mark.real
 async def test_nobody_gets_in_without_a_password_and_services_work_with_theirs(tmp_path: Path) -> None:
     access = BrokerAccess.kept_in(tmp_path / "credentials.json", USERS)
     async with EmbeddedServer(tmp_path / "nats", access=access) as server:
@@ -121,6 +122,7 @@ print("read nothing" if not found else found)
 """
 
 
+@pytest.mark.real
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 async def test_another_user_of_the_host_reads_no_stream_and_no_file() -> None:
     """The data directory is in a directory that everybody can enter, and the umask is the usual one."""

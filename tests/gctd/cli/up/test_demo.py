@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from gctd.cli.up.demo import BRANCH, make_repository
+
+pytestmark = pytest.mark.real
 
 
 def _git(directory: Path, *arguments: str) -> str:

@@ -19,7 +19,7 @@ from tests.support.programs.small_disk import SmallDisk, small_disk
 from tests.support.programs.supervised import Supervised, supervised
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 @contextmanager

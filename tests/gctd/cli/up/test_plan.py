@@ -10,6 +10,8 @@ from gctd.cli.up.places import Places
 from gctd.cli.up.system import Options, plan
 from terminalkit.config.loading import SettingsError
 
+pytestmark = pytest.mark.real
+
 TRACKER, LEDGER, GATEWAY = "GCTD_SHUTDOWN_TIMEOUT", "PANTRY_SERVER_SHUTDOWNTIMEOUT", "GRAPHQL_SHUTDOWN_TIMEOUT"
 
 

@@ -11,6 +11,8 @@ from eventlog.embedded.ports import free_port
 from gctd.cli.up import ports
 from gctd.cli.up.ports import PortInUse, choose
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture
 def taken() -> Iterator[int]:

@@ -23,7 +23,8 @@ from tests.gctd.cli.up.standins import standin
 from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
+
 
 ORDERLY = "ok"
 LEFT = "left by one that was killed"

@@ -21,7 +21,7 @@ import pytest
 from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.fault
+pytestmark = pytest.mark.real
 
 
 @contextmanager

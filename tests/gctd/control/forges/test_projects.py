@@ -13,6 +13,8 @@ from tests.support.tracker.forge_double import forge_double
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system
 
+pytestmark = pytest.mark.real
+
 BEFORE = attrs.evolve(OLD, projects=(".", "p1"))
 ADDS = attrs.evolve(CLEAN, projects=(".", "p1", "tools/lint"))
 ADDS_RISKY = attrs.evolve(RISKY, commit_sha="e" * 40, projects=(".", "p1", "tools/lint"))

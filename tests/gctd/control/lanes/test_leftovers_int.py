@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import attrs
+import pytest
 import pytest_asyncio
 
 from eventlog import AggregateId, Commit, EventLog
@@ -24,6 +25,8 @@ from gctd.domain.repo.commands import FinishDiscovery, RegisterRepo, StartDiscov
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import CancelTask, DropTask, FailTask, QueueTask, RetryTask, StartTask, TaskCommand
 from tests.gctd.domain.test_tasks import COMPLETE, QUEUED
+
+pytestmark = pytest.mark.real
 
 AT = datetime.now(UTC)
 START = StartTask(worker="w", session="s", at=AT)

@@ -26,6 +26,8 @@ from gctd.engines.functions.sources import KeptFile, KeptSources, encode_sources
 from tests.gctd.domain.test_tasks import ANALYSIS
 from tests.support.tracker.queued import queued_task
 
+pytestmark = pytest.mark.real
+
 GRACE = 0.0
 """Seconds: all that is stored is old at once."""
 

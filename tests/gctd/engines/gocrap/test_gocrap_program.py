@@ -56,6 +56,7 @@ def numbers(found: Report) -> list[tuple[object, ...]]:
     return sorted((of(entry) for entry in found.entries), key=str)
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("program")
 @pytest.mark.parametrize("flags", [(), ("--threshold=5.5",), ("--exclude=String", "--min=2.5"), ("--missing=optimistic",)])
 def test_native_compat_gives_its_numbers_to_the_last_bit(module: EngineInput, flags: tuple[str, ...]) -> None:
@@ -66,6 +67,7 @@ def test_native_compat_gives_its_numbers_to_the_last_bit(module: EngineInput, fl
     assert found.summary.total_funcs > 0
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("program")
 @pytest.mark.parametrize("flags", [("--min=6",), ("--top=3",)])
 def test_min_and_top_shorten_the_list_and_leave_the_counts_alone(module: EngineInput, flags: tuple[str, ...]) -> None:
@@ -79,6 +81,7 @@ def test_min_and_top_shorten_the_list_and_leave_the_counts_alone(module: EngineI
     assert (found.summary, found.measured, found.states) == (everything.summary, everything.measured, everything.states)
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("program")
 def test_the_report_names_the_program_and_what_it_does_not_say_itself(module: EngineInput) -> None:
     found = analyse(module)
@@ -89,6 +92,7 @@ def test_the_report_names_the_program_and_what_it_does_not_say_itself(module: En
     assert (method.line, method.end_line, method.coverage, round(method.stmt_coverage or 0, 1)) == (43, 48, 0.0, 66.7)
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("program")
 @pytest.mark.parametrize("left", ["nothing", "rubbish", "link"])
 def test_without_a_profile_everything_is_zero_and_no_test_is_run(module: EngineInput, tmp_path: Path, left: str) -> None:
@@ -115,6 +119,7 @@ def test_where_it_is_not_installed_it_is_not_offered_and_the_reason_says_so(
         engine_named("go-crap")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("version", ["echo dev", "exit 1", "echo v0.5.1; exit 1"])
 def test_a_program_that_does_not_say_its_version_is_not_offered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
@@ -124,6 +129,7 @@ def test_a_program_that_does_not_say_its_version_is_not_offered(
     assert set(engines()) == {"native", "native-compat"}
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("scan", "reason"),
     [
@@ -147,6 +153,7 @@ def test_what_goes_wrong_is_told(
     assert str(caught.value).startswith(reason)
 
 
+@pytest.mark.real
 def test_a_program_that_was_killed_may_be_tried_again(
     module: EngineInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +162,7 @@ def test_a_program_that_was_killed_may_be_tried_again(
         analyse(module)
 
 
+@pytest.mark.real
 def test_a_report_without_entries_and_logs_on_standard_output_are_no_trouble(
     module: EngineInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +172,7 @@ def test_a_report_without_entries_and_logs_on_standard_output_are_no_trouble(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.real
 def test_it_gets_no_environment_but_the_least(module: EngineInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GCTD_AUTH_TOKEN", "very secret")
     with_script(tmp_path, monkeypatch, f"env >{tmp_path}/env; exit 1")
@@ -172,6 +181,7 @@ def test_it_gets_no_environment_but_the_least(module: EngineInput, tmp_path: Pat
     assert "secret" not in (tmp_path / "env").read_text()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("link", "target"), [("sub/loop", "."), ("core/out", "../../outside")])
 def test_a_link_that_it_would_follow_round_or_out_is_refused(
     module: EngineInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str, target: str

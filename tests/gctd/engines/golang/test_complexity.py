@@ -302,6 +302,7 @@ def test_any_bytes_either_parse_or_are_refused(source: bytes) -> None:
             assert all(function.cyclomatic >= 1 for function in analyse_source("f.go", text).declarations)
 
 
+@pytest.mark.real
 @pytest.mark.timeout(600)
 def test_go_parser_sees_the_same_functions_in_the_standard_library(tmp_path: Path) -> None:
     """Accepted files, packages, names, places, complexity, ignore directives, printed places: all as go/parser has them."""

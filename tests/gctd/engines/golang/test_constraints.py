@@ -54,6 +54,7 @@ def conditions(path: Path) -> tuple[str, bool] | None:
     return file.constraint, file.cgo
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("goos", "goarch"), [("linux", "amd64"), ("windows", "arm64")])
 def test_the_files_that_go_builds_are_told_as_go_tells_them(goos: str, goarch: str) -> None:
     where, differing, seen = platform(goos, goarch), [], 0

@@ -221,6 +221,7 @@ def many(directory: Path) -> EngineInput:
     return attrs.evolve(engine_input(directory, profiled=False), processes=3)
 
 
+@pytest.mark.real
 def test_several_processes_give_the_report_of_one(tmp_path: Path) -> None:
     given = many(tmp_path / "checkout")
     one = analyse(attrs.evolve(given, processes=1))
@@ -232,6 +233,7 @@ def test_several_processes_give_the_report_of_one(tmp_path: Path) -> None:
         assert report.decode((tmp_path / "report.json").read_bytes()) == one
 
 
+@pytest.mark.real
 def test_a_parsing_process_that_is_killed_ends_the_analysis_with_a_reason(tmp_path: Path) -> None:
     given = many(tmp_path / "checkout")
     killed = "import os, signal; os.getpid() != int(os.environ['ENGINE']) and os.kill(os.getpid(), signal.SIGKILL)"

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import NEEDING, make
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
+
+pytestmark = pytest.mark.real
 
 RAN = ["clone", "modules", "test", "analyse", "store"]
 FIRST = ["clone", "modules", "stdlib", "test", "analyse", "store"]

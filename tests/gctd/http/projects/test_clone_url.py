@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gctd.domain.analysis import analysis_id
 from tests.support.tracker import git_http, go_repo
 from tests.support.tracker.system import REAL_WORKER, tracker_system
+
+pytestmark = pytest.mark.real
 
 FILES = {"go.mod": go_repo.module("example.com/one"), "one.go": "package one\n\n// One is 1.\nfunc One() int { return 1 }\n"}
 

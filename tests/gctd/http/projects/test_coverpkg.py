@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.tracker.go_repo import make, module, under, with_test
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
+
+pytestmark = pytest.mark.real
 
 REACHED = "package reached\n\nfunc Get(x int) int {\n\tif x > 3 {\n\t\treturn 3\n\t}\n\treturn x\n}\n\nfunc Missed() {}\n"
 USER = 'package user\n\nimport "example.com/m/reached"\n\nfunc Use(x int) int { return reached.Get(x) }\n'

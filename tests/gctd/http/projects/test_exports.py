@@ -19,7 +19,7 @@ from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 PROFILE = "mode: set\nexample.com/x/a.go:1.1,2.2 3 1\nexample.com/x/a.go:3.1,4.2 1 0\n"
 FIRST = MadeUp(

@@ -10,6 +10,8 @@ import pytest
 from tests.support.tracker.go_repo import GoRepo, make, module
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 
+pytestmark = pytest.mark.real
+
 GATE = """package gate
 
 // Machine decides.

@@ -13,7 +13,7 @@ from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 FIRST = MadeUp(
     commit_sha="abcdef10" + "0" * 32,

@@ -25,7 +25,7 @@ from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 OLD = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 12.0})
 NEW = attrs.evolve(OLD, commit_sha="b" * 40)

@@ -15,7 +15,7 @@ from tests.support.programs.cli import gctd
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 FIELDS = {"ref", "test_args", "crap_args", "submodules", "timeout", "git_timeout", "go_flags", "coverpkg", "store_source"}
 _NUMBERS = count(1)

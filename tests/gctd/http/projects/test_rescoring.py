@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.log.nats import plain_client
 from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import make
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
+
+pytestmark = pytest.mark.real
 
 RESCORE = "/api/repos/rescore"
 PROVENANCE = ("profile_digest", "profile_path", "go_version", "uncovered", "repo_info")

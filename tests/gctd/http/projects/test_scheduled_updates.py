@@ -6,9 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.tracker.go_repo import make
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 
 async def analysed(system: TrackerSystem, commit: str) -> list[Any]:

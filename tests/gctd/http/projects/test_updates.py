@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import attrs
+import pytest
 import pytest_asyncio
 
 from eventlog.commands import Commands
@@ -26,6 +27,8 @@ from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import GoRepo, make
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.real
 
 CHECK = "/api/repos/check-updates"
 

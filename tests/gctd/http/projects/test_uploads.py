@@ -19,7 +19,7 @@ from tests.support.tracker import go_repo
 from tests.support.tracker.go_repo import GoRepo
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
 PATH = {"PATH": os.environ["PATH"]}
 SCORES = ("file", "line", "function", "crap", "cyclomatic", "coverage", "stmt_coverage", "state")

@@ -20,8 +20,9 @@ from tests.gctd.scan.conftest import url_of
 from tests.gctd.scan.git.checking_out import folders, kept, listing, start_worker
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
 
-@pytest.mark.fault
+
 async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_not(
     tmp_path: Path, cache: Path, checkouts: Checkouts
 ) -> None:
@@ -45,7 +46,6 @@ async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_n
     assert not any(name.endswith(".go-crap-cover.out") for name in listing(cache))
 
 
-@pytest.mark.fault
 async def test_sweeping_takes_nothing_from_jobs_that_begin_and_end_meanwhile(cache: Path) -> None:
     ended = threading.Event()
 
@@ -160,7 +160,6 @@ async def test_caches_go_until_enough_is_free_on_the_disk(
     assert (clones[0], builds[0], clones[2], builds[2]) == (False, False, True, True)
 
 
-@pytest.mark.fault
 async def test_what_a_killed_worker_has_fetched_counts(tmp_path: Path, cache: Path, three: list[gorepo.GoRepo]) -> None:
     """It had no time to report the amount. The amount is measured, and the clone can be removed."""
     dead = start_worker(cache, Path("git"), three[0].path, three[0].path)

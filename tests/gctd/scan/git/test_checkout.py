@@ -18,6 +18,8 @@ from tests.gctd.scan.conftest import local, url_of
 from tests.gctd.scan.git.checking_out import Counted, folders, listing
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
+
 # The files of a commit
 
 

@@ -37,6 +37,7 @@ def server(repo: gorepo.GoRepo) -> Any:
 # The commit of a ref
 
 
+@pytest.mark.real
 async def test_no_ref_means_the_default_branch(repo: gorepo.GoRepo, git: Git) -> None:
     repo.git("branch", "-m", "trunk/of-tree")
     expected = RemoteRef(name="trunk/of-tree", full="refs/heads/trunk/of-tree", commit_sha=repo.head())
@@ -44,6 +45,7 @@ async def test_no_ref_means_the_default_branch(repo: gorepo.GoRepo, git: Git) ->
     assert await git.resolve(url_of(repo.path), "HEAD") == expected
 
 
+@pytest.mark.real
 async def test_only_the_full_name_counts(repo: gorepo.GoRepo, git: Git) -> None:
     """`main` is not `feature/main`, though `git ls-remote main` lists both."""
     main = repo.head()
@@ -55,6 +57,7 @@ async def test_only_the_full_name_counts(repo: gorepo.GoRepo, git: Git) -> None:
         await git.resolve(url_of(repo.path), "tag")
 
 
+@pytest.mark.real
 async def test_a_branch_comes_before_a_tag_of_its_name(repo: gorepo.GoRepo, git: Git) -> None:
     first = repo.head()
     repo.git("tag", "v1")
@@ -64,6 +67,7 @@ async def test_a_branch_comes_before_a_tag_of_its_name(repo: gorepo.GoRepo, git:
     assert (await git.resolve(url_of(repo.path), "refs/tags/v1")).commit_sha == first
 
 
+@pytest.mark.real
 async def test_annotated_tags_are_peeled_to_their_commit(repo: gorepo.GoRepo, git: Git) -> None:
     repo.git("tag", "-a", "-m", "x", "v2")
     repo.git("tag", "-a", "-m", "x", "v2-of-tag", "v2")
@@ -77,6 +81,7 @@ async def test_a_commit_id_needs_no_question(git: Git) -> None:
     assert await git.resolve(url, "a" * 40) == RemoteRef(name="a" * 40, full=None, commit_sha="a" * 40)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("ref", "reason"), [("none", "no branch or tag 'none'"), ("abcdef1", "must be given in full"), ("refs/heads/x", "no branch")]
 )
@@ -86,6 +91,7 @@ async def test_a_ref_that_is_not_there(repo: gorepo.GoRepo, git: Git, ref: str, 
     assert caught.value.permanent
 
 
+@pytest.mark.real
 async def test_an_empty_repository_and_one_that_is_not_there(tmp_path: Path, git: Git) -> None:
     gorepo.make(tmp_path / "x").git("init", "--quiet", "--bare", str(tmp_path / "empty"))
     with pytest.raises(GitError, match="empty"):
@@ -94,6 +100,7 @@ async def test_an_empty_repository_and_one_that_is_not_there(tmp_path: Path, git
         await git.resolve(url_of(tmp_path / "missing"))
 
 
+@pytest.mark.real
 async def test_all_refs_of_a_repository_are_asked_for_at_once(repo: gorepo.GoRepo, tmp_path: Path) -> None:
     first = repo.head()
     repo.git("tag", "-a", "-m", "x", "v1")
@@ -123,6 +130,7 @@ def canaries(directory: Path) -> list[Path]:
     return [*directory.rglob("pwn*"), *Path("/").glob("pwn*")]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("clone_url", "kind"),
     [
@@ -161,6 +169,7 @@ async def test_even_an_address_that_no_parser_saw_runs_nothing(
     assert canaries(tmp_path) == []
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("ref", [f"--upload-pack={PWN};", "-h", "--help", "main --exec"])
 async def test_even_a_ref_that_no_parser_saw_is_no_option(repo: gorepo.GoRepo, git: Git, tmp_path: Path, ref: str) -> None:
     mirror = tmp_path / "mirror"
@@ -172,6 +181,7 @@ async def test_even_a_ref_that_no_parser_saw_is_no_option(repo: gorepo.GoRepo, g
     assert canaries(tmp_path) == []
 
 
+@pytest.mark.real
 async def test_no_configuration_is_read_but_ours(
     repo: gorepo.GoRepo, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,11 +197,13 @@ async def test_no_configuration_is_read_but_ours(
 # Where git goes
 
 
+@pytest.mark.real
 async def test_over_http_git_asks_for_refs_only(repo: gorepo.GoRepo, server: GitServer, git: Git) -> None:
     assert (await git.resolve(web(f"{server.url}/repo"))).commit_sha == repo.head()
     assert [line.split()[0] for line in server.requests] == ["GET", "POST"]
 
 
+@pytest.mark.real
 async def test_a_name_is_looked_up_once_and_git_is_bound_to_what_was_judged(
     repo: gorepo.GoRepo, server: GitServer, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +219,7 @@ async def test_a_name_is_looked_up_once_and_git_is_bound_to_what_was_judged(
     assert server.headers["host"] == f"repo.example.invalid:{port}"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "address",
     [
@@ -238,6 +251,7 @@ async def test_a_name_that_leads_inside_is_refused_before_a_connection(
     assert server.requests == []
 
 
+@pytest.mark.real
 async def test_a_redirect_is_not_followed(repo: gorepo.GoRepo, server: GitServer, git: Git) -> None:
     server.redirect = {"/moved": "/repo"}
     with pytest.raises(GitError, match="moved"):
@@ -245,6 +259,7 @@ async def test_a_redirect_is_not_followed(repo: gorepo.GoRepo, server: GitServer
     assert not any("/repo" in line for line in server.requests)
 
 
+@pytest.mark.real
 async def test_a_host_that_wants_dot_git_gets_it(repo: gorepo.GoRepo, server: GitServer, git: Git, tmp_path: Path) -> None:
     """GitLab redirects requests without it."""
     repo.git("clone", "-q", "--bare", ".", str(repo.path.parent / "bare.git"))
@@ -255,6 +270,7 @@ async def test_a_host_that_wants_dot_git_gets_it(repo: gorepo.GoRepo, server: Gi
     assert await git.fetch(url, ref, tmp_path / "mirror") == repo.head()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("status", "reason", "permanent"),
     [
@@ -274,6 +290,7 @@ async def test_what_the_host_answers_is_said_plainly(
     assert caught.value.permanent is permanent
 
 
+@pytest.mark.real
 async def test_a_host_that_does_not_answer_is_given_up(git: Git) -> None:
     silent = socket.create_server(("127.0.0.1", 0))
     with silent, within(5), pytest.raises(GitError, match="its time was over") as caught:
@@ -281,6 +298,7 @@ async def test_a_host_that_does_not_answer_is_given_up(git: Git) -> None:
     assert not caught.value.permanent
 
 
+@pytest.mark.real
 async def test_a_closed_port_is_no_permanent_failure(git: Git) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -292,6 +310,7 @@ async def test_a_closed_port_is_no_permanent_failure(git: Git) -> None:
 # Secrets
 
 
+@pytest.mark.real
 async def test_a_credential_goes_to_its_host_over_https_only(server: GitServer) -> None:
     """Not over http, where everyone could read it."""
     git = Git(GitSettings(addresses=LOOPBACK, credentials={"127.0.0.1": "user:geheim"}))
@@ -308,6 +327,7 @@ def test_secrets_are_taken_out_of_what_git_says() -> None:
     assert "\x1b" not in clean
 
 
+@pytest.mark.real
 async def test_ssh_is_bound_to_the_judged_address_and_asks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "bin" / "ssh"
     program.parent.mkdir()
@@ -323,6 +343,7 @@ async def test_ssh_is_bound_to_the_judged_address_and_asks_nothing(tmp_path: Pat
     assert arguments[-2:] == ["git@127.0.0.1", "git-upload-pack 'a/b'"]
 
 
+@pytest.mark.real
 async def test_an_old_git_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "git"
     program.write_text("#!/bin/sh\necho git version 2.30.2\n")

@@ -14,6 +14,8 @@ from gctd.scan.git.mirrors import MOST_PACKS
 from tests.gctd.scan.conftest import url_of
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_commit_has_the_parent_that_its_object_names(tmp_path: Path) -> None:
     repo = gorepo.make(tmp_path / "repo")

@@ -18,6 +18,8 @@ from tests.gctd.scan.git.checking_out import Counted, folders, listing, start_wo
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.git_http import GitServer, counting_git, serve
 
+pytestmark = pytest.mark.real
+
 
 async def test_the_second_scan_of_a_repository_transfers_nothing(tmp_path: Path, counted: Counted) -> None:
     repo = gorepo.make(tmp_path / "repo")
@@ -146,7 +148,6 @@ async def test_jobs_on_a_repository_get_the_same_folder_one_after_the_other_and_
         assert listing(third.path) == sorted(gorepo.KINDS["single"])
 
 
-@pytest.mark.fault
 async def test_a_fetch_that_was_killed_does_not_stop_the_next(tmp_path: Path, checkouts: Checkouts, cache: Path) -> None:
     """A dead git leaves lock files and half a pack in the mirror."""
     repo = gorepo.make(tmp_path / "repo")
@@ -161,7 +162,6 @@ async def test_a_fetch_that_was_killed_does_not_stop_the_next(tmp_path: Path, ch
     assert not list(mirror.rglob("tmp_pack*"))
 
 
-@pytest.mark.fault
 @pytest.mark.parametrize("damage", ["packs gone", "head gone", "pack garbled"])
 async def test_a_damaged_mirror_is_made_anew(tmp_path: Path, checkouts: Checkouts, cache: Path, damage: str) -> None:
     repo = gorepo.make(tmp_path / "repo")

@@ -13,6 +13,8 @@ from tests.gctd.scan.conftest import url_of
 from tests.gctd.scan.git.checking_out import listing
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
+
 
 def with_submodule(tmp_path: Path, address: str, path: str = "sub") -> gorepo.GoRepo:
     """Make a repository `outer` with one submodule at the commit of the repository `inner` next to it."""

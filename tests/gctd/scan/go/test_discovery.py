@@ -52,6 +52,7 @@ def test_nested_modules_are_projects_of_their_own_and_what_go_skips_is_skipped(t
     assert nested_modules("plugin/deep", tuple(projects)) == ()
 
 
+@pytest.mark.real
 def test_the_packages_of_a_module_are_those_that_go_lists(tmp_path: Path) -> None:
     tree(tmp_path, "nested")
     listed = subprocess.run(["go", "list", "./..."], cwd=tmp_path, check=True, capture_output=True, text=True)
@@ -180,6 +181,7 @@ def test_an_empty_go_mod_keeps_its_directory_out_and_is_no_project(tmp_path: Pat
     assert projects["."].packages == 1
 
 
+@pytest.mark.real
 async def test_submodules_are_projects_only_where_they_are_asked_for(tmp_path: Path, checkouts: Checkouts) -> None:
     """A directory that .gitmodules names without being a submodule is searched like any other."""
     sub = gorepo.make(tmp_path / "sub")
@@ -223,6 +225,7 @@ def test_a_use_through_a_link_is_refused(tmp_path: Path) -> None:
         discover(root)
 
 
+@pytest.mark.real
 async def test_links_that_leave_a_checkout_are_refused_with_a_reason(tmp_path: Path, checkouts: Checkouts) -> None:
     repo = gorepo.make(tmp_path / "repo", kind="multi")
     (repo.path / "m").mkdir()

@@ -92,6 +92,7 @@ def local_replacements(document: dict[str, Any]) -> tuple[str, ...]:
     return tuple(entry["New"]["Path"] for entry in document.get("Replace") or [] if "Version" not in entry["New"])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("text", MODS)
 def test_a_go_mod_is_read_as_go_reads_it(tmp_path: Path, text: str) -> None:
     expected = edit("mod", tmp_path, text)
@@ -104,6 +105,7 @@ def test_a_go_mod_is_read_as_go_reads_it(tmp_path: Path, text: str) -> None:
     )
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("text", BROKEN_MODS)
 def test_a_go_mod_that_go_refuses_is_refused(tmp_path: Path, text: str) -> None:
     assert edit("mod", tmp_path, text) is None
@@ -121,6 +123,7 @@ def test_a_directive_of_a_newer_go_is_passed_over() -> None:
     assert parse_go_mod("module a\nnovel thing\nblock (\n\tx y z\n)\n").module_path == "a"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("text", WORKS)
 def test_a_go_work_is_read_as_go_reads_it(tmp_path: Path, text: str) -> None:
     expected = edit("work", tmp_path, text)
@@ -130,6 +133,7 @@ def test_a_go_work_is_read_as_go_reads_it(tmp_path: Path, text: str) -> None:
     assert work.local_replacements == local_replacements(expected)
 
 
+@pytest.mark.real
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet=st.sampled_from("ab/.\"\\`'()[], \t//\n=>v1x"), max_size=24))
 def test_any_module_line_is_read_as_go_reads_it_or_refused_too(tmp_path: Path, tail: str) -> None:

@@ -40,6 +40,7 @@ def proxy(monkeypatch: pytest.MonkeyPatch, forged: bool) -> Iterator[ToolchainPr
         yield served
 
 
+@pytest.mark.real
 async def test_it_is_downloaded_by_its_first_use_and_only_the_known_archive_is_taken(
     proxy: ToolchainProxy, forged: bool, tmp_path: Path
 ) -> None:

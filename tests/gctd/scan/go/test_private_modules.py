@@ -24,6 +24,8 @@ from gctd.wiring.policy import read_credentials
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.git_http import certificate
 
+pytestmark = pytest.mark.real
+
 PASSWORD = "geheim-41"
 AUTHORIZATION = f"Basic {base64.b64encode(f'reader:{PASSWORD}'.encode()).decode()}"
 

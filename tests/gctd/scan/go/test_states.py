@@ -18,6 +18,8 @@ from gctd.scan.go.toolchain import GoCaches, Toolchain
 from gctd.scan.isolation.files import Directory
 from gctd.worker.scans.measuring import measured_now
 
+pytestmark = pytest.mark.real
+
 LOOP = "for i := 0; i < x; i++ {\n\t\tif i > 3 && x > 5 || i == 2 {\n\t\t\treturn i\n\t\t}\n\t}\n\treturn x\n"
 
 

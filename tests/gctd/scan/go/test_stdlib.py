@@ -22,6 +22,8 @@ from tests.gctd.scan.conftest import url_of
 from tests.support.tracker import go_library
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
+
 FILES = {"go.mod": gorepo.module("example.com/m"), **gorepo.tested("m"), **gorepo.under("bare", gorepo.tested("bare"))}
 del FILES["bare/bare_test.go"]
 

@@ -48,6 +48,7 @@ def kept(host: Toolchain, tmp_path: Path, **bounds: Any) -> Toolchains:
     return Toolchains(host, tmp_path / "toolchains", Downloads(), ToolchainBounds(**bounds))
 
 
+@pytest.mark.real
 async def test_a_newer_toolchain_is_downloaded_once_and_runs(proxy: ToolchainProxy, toolchain: Toolchain, tmp_path: Path) -> None:
     toolchains, log = kept(toolchain, tmp_path), list[str]()
     version = toolchains.version_for(PROJECT)
@@ -71,6 +72,7 @@ async def test_a_newer_toolchain_is_downloaded_once_and_runs(proxy: ToolchainPro
     assert list((tmp_path / "toolchains").rglob("*.zip")) == []
 
 
+@pytest.mark.real
 async def test_an_archive_that_the_checksum_database_does_not_know_is_refused(
     toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,7 @@ async def test_an_archive_that_the_checksum_database_does_not_know_is_refused(
     assert not ran.exists()
 
 
+@pytest.mark.real
 async def test_a_program_on_the_path_with_the_name_of_the_toolchain_is_not_run(
     proxy: ToolchainProxy, toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +105,7 @@ async def test_a_program_on_the_path_with_the_name_of_the_toolchain_is_not_run(
     assert (not (tmp_path / "ran").exists(), proxy.downloads) == (True, 1)
 
 
+@pytest.mark.real
 async def test_a_version_that_does_not_exist_is_a_problem_of_the_project(
     proxy: ToolchainProxy, toolchain: Toolchain, tmp_path: Path
 ) -> None:
@@ -118,6 +122,7 @@ async def test_a_version_that_does_not_exist_is_a_problem_of_the_project(
             pass
 
 
+@pytest.mark.real
 async def test_if_the_proxy_does_not_answer_a_project_has_no_problem_and_a_download_is_tried_again(
     toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +135,7 @@ async def test_if_the_proxy_does_not_answer_a_project_has_no_problem_and_a_downl
     assert not failed.value.permanent
 
 
+@pytest.mark.real
 async def test_the_toolchains_used_longest_ago_are_removed_and_one_in_use_stays(
     proxy: ToolchainProxy, toolchain: Toolchain, tmp_path: Path
 ) -> None:
@@ -144,6 +150,7 @@ async def test_the_toolchains_used_longest_ago_are_removed_and_one_in_use_stays(
     assert [path.name for path in place.iterdir() if path.is_dir()] == [VERSION]
 
 
+@pytest.mark.real
 async def test_a_dependency_that_needs_a_newer_go_is_told_with_its_version(
     toolchain: Toolchain, tmp_path: Path, go_cache: Path
 ) -> None:
@@ -168,6 +175,7 @@ async def test_a_dependency_that_needs_a_newer_go_is_told_with_its_version(
     assert needed.value.version == "1.99.1"
 
 
+@pytest.mark.real
 async def test_without_downloads_the_toolchain_of_the_host_is_used(toolchain: Toolchain, tmp_path: Path) -> None:
     toolchains = kept(toolchain, tmp_path, fetch=False)
     assert toolchains.version_for(PROJECT) is None

@@ -13,6 +13,8 @@ from gctd.worker.work import WorkFailed
 from tests.gctd.scan.hostile.conftest import Host, attacking
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
+
 
 def contents(directory: Path) -> dict[str, str]:
     """Return the digest of each file, except the entries of Go's caches, which have the time of their creation."""

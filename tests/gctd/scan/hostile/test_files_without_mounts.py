@@ -16,7 +16,10 @@ from gctd.scan.isolation.sandbox import Sandbox, View, find_sandbox
 from tests.gctd.scan.hostile.conftest import Host, attacking, host_of
 from tests.support.tracker import go_repo as gorepo
 
-pytestmark = pytest.mark.skipif(not landlock.restricts_files(), reason="the kernel has no Landlock of Linux 6.2")
+pytestmark = [
+    pytest.mark.skipif(not landlock.restricts_files(), reason="the kernel has no Landlock of Linux 6.2"),
+    pytest.mark.real,
+]
 
 SANDBOX = Sandbox(kind="landlock")
 SECRET = "canary-of-a-secret"

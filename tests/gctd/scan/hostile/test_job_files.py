@@ -15,6 +15,8 @@ from tests.gctd.scan.hostile.conftest import Host, attacking
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.gocrap import install
 
+pytestmark = pytest.mark.real
+
 CANARY = "mode: set\nexample.com/hostile/canary.go:1.1,2.2 1 1\n"
 
 

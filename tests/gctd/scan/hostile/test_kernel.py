@@ -23,6 +23,7 @@ async def python(sandbox: Sandbox, code: str, job: Path, **view: object) -> Fini
     return await run(around, cwd=job, env={"PATH": os.defpath}, timeout=60, inputs=sandbox.inputs)
 
 
+@pytest.mark.real
 async def test_no_descriptor_of_the_worker_is_inherited(sandbox: Sandbox, tmp_path: Path) -> None:
     canary = os.open(tmp_path, os.O_RDONLY)
     os.set_inheritable(canary, True)
@@ -51,6 +52,7 @@ CALLS = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.skipif(not seccomp.refused(), reason="the filter does not know this processor")
 async def test_calls_that_no_test_needs_are_refused_and_the_program_goes_on(sandbox: Sandbox, tmp_path: Path) -> None:
     numbers = seccomp.refused()
@@ -74,6 +76,7 @@ SCOPES = landlock.encloses()
 """Whether the kernel of this machine can keep signals and abstract sockets in."""
 
 
+@pytest.mark.real
 async def test_no_abstract_socket_of_the_host_is_reached_with_a_network_either(sandbox: Sandbox, tmp_path: Path) -> None:
     """Such sockets belong to the network, and no mount hides them."""
     name = f"canary-{tmp_path.name}-{os.getpid()}"
@@ -96,6 +99,7 @@ async def test_no_abstract_socket_of_the_host_is_reached_with_a_network_either(s
             listener.accept()
 
 
+@pytest.mark.real
 async def test_without_a_sandbox_tests_cannot_signal_other_processes(tmp_path: Path) -> None:
     code = (
         "import os, signal, subprocess, sys\nchild = subprocess.Popen(['sleep', '60']); child.terminate(); print(child.wait())\n"
@@ -109,6 +113,7 @@ async def test_without_a_sandbox_tests_cannot_signal_other_processes(tmp_path: P
 HOLD = "\nimport time\ntime.sleep(30)"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "code",
     [
@@ -124,12 +129,14 @@ async def test_memory_of_any_kind_counts_without_a_filter_too(tmp_path: Path, co
     assert done.ended_by == "memory"
 
 
+@pytest.mark.real
 async def test_shared_memory_has_a_size(sandbox: Sandbox, tmp_path: Path) -> None:
     code = "with open('/dev/shm/x', 'wb') as file:\n    for _ in range(300): file.write(bytes(1 << 20))"
     done = await python(sandbox, code, tmp_path)
     assert "No space left on device" in done.output_tail
 
 
+@pytest.mark.real
 async def test_users_and_hosts_of_the_machine_are_not_seen(sandbox: Sandbox, tmp_path: Path) -> None:
     code = (
         "import os, pwd; print(open('/etc/passwd').read(), open('/etc/hosts').read());"

@@ -160,6 +160,7 @@ def put(repo: gorepo.GoRepo, bait: Bait, files: Mapping[str, str]) -> None:
     repo.commit()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", list(FILES))
 async def test_files_of_a_repository_reach_nothing_outside(name: str, tmp_path: Path, host: Host, bait: Bait) -> None:
     repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
@@ -167,6 +168,7 @@ async def test_files_of_a_repository_reach_nothing_outside(name: str, tmp_path: 
     untouched(bait, await scan(host, repo))
 
 
+@pytest.mark.real
 async def test_packages_reach_nothing_outside(tmp_path: Path, host: Host, bait: Bait) -> None:
     """Each package has a separate canary. It is built and tested, or fails, by itself."""
     repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
@@ -215,6 +217,7 @@ COMMITS: dict[str, Callable[[gorepo.GoRepo, Bait], None]] = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", list(COMMITS))
 async def test_entries_of_a_commit_reach_nothing_outside(name: str, tmp_path: Path, host: Host, bait: Bait) -> None:
     repo = attacking(tmp_path / "repo", "os.Getpid()", "os")

@@ -27,6 +27,7 @@ def nest(directory: Path, levels: int) -> None:
     os.close(here)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("levels", [1_500, 30_000])
 async def test_a_deep_tree_is_measured_and_removed(tmp_path: Path, levels: int) -> None:
     try:
@@ -41,6 +42,7 @@ async def test_a_deep_tree_is_measured_and_removed(tmp_path: Path, levels: int) 
         await remove(tmp_path / "builds")  # pytest itself could not
 
 
+@pytest.mark.real
 async def test_a_directory_that_cannot_be_measured_goes_and_the_others_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ async def shell(script: str, base: str, directory: Path, **options: object) -> F
     return await run(argv, cwd=directory, env=ENVIRONMENT, groups=base, **{"timeout": 20.0, **options})  # type: ignore[arg-type]
 
 
+@pytest.mark.real
 async def test_a_program_and_its_children_are_in_a_group_which_ends_with_them(base: str, tmp_path: Path) -> None:
     marker = unused_sleep()
     script = (
@@ -56,6 +57,7 @@ async def test_a_program_and_its_children_are_in_a_group_which_ends_with_them(ba
     assert groups_of(base) == [cgroups.OWN], "the job's group is removed"
 
 
+@pytest.mark.real
 @pytest.mark.skipif(not landlock.restricts_files(), reason="the kernel has no Landlock of Linux 6.2")
 async def test_with_rules_for_files_the_group_is_left_and_ended_all_the_same(base: str, tmp_path: Path) -> None:
     marker = unused_sleep()

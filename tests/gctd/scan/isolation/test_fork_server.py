@@ -19,6 +19,8 @@ from gctd.scan.isolation.sandbox import find_sandbox
 from tests.support.programs.supervised import alive
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 PATH = {"PATH": os.environ["PATH"]}
 WORKER = """
 import asyncio, sys
@@ -43,7 +45,6 @@ async def test_programs_share_one_fork_server(tmp_path: Path) -> None:
     assert len(servers()) == 1
 
 
-@pytest.mark.fault
 async def test_after_the_death_of_the_fork_server_running_programs_go_on_and_others_start(tmp_path: Path) -> None:
     running = asyncio.create_task(shell("touch started; while [ ! -e go ]; do sleep 0.05; done; exit 3", tmp_path))
     await wait_until((tmp_path / "started").exists)
@@ -55,7 +56,6 @@ async def test_after_the_death_of_the_fork_server_running_programs_go_on_and_oth
     assert (await running).exit_code == 3
 
 
-@pytest.mark.fault
 async def test_a_stopped_fork_server_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "_ANSWER", 0.5)
     await shell("true", tmp_path)
@@ -66,7 +66,6 @@ async def test_a_stopped_fork_server_is_replaced(tmp_path: Path, monkeypatch: py
     assert len(servers()) == 1
 
 
-@pytest.mark.fault
 async def test_it_ends_with_a_worker_that_is_killed(tmp_path: Path) -> None:
     worker = await asyncio.create_subprocess_exec(sys.executable, "-c", WORKER, str(tmp_path), PATH["PATH"])
     try:

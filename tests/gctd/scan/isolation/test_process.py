@@ -20,6 +20,8 @@ from tests.support.pace import within
 from tests.support.programs.processes import sleeping, unused_sleep
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 PATH = {"PATH": os.environ["PATH"]}
 
 FAMILY = (
@@ -117,7 +119,6 @@ asyncio.run(run(["sh", "-c", sys.argv[1]], cwd=Path(sys.argv[2]), env={"PATH": s
 """
 
 
-@pytest.mark.fault
 async def test_a_worker_killed_by_sigkill_leaves_nothing_running(tmp_path: Path) -> None:
     marker = unused_sleep()
     worker = start_worker(WORKER, FAMILY.format(marker), str(tmp_path))
@@ -129,7 +130,6 @@ async def test_a_worker_killed_by_sigkill_leaves_nothing_running(tmp_path: Path)
     await wait_until(lambda: not sleeping(marker), timeout=30)
 
 
-@pytest.mark.fault
 async def test_the_time_limit_holds_while_the_worker_is_stopped(tmp_path: Path) -> None:
     marker = unused_sleep()
     source = WORKER.replace("timeout=100", "timeout=2, grace=0.1")
@@ -143,7 +143,6 @@ async def test_the_time_limit_holds_while_the_worker_is_stopped(tmp_path: Path) 
         worker.wait()
 
 
-@pytest.mark.fault
 @pytest.mark.parametrize("attack", ["KILL", "STOP"])
 async def test_a_program_that_attacks_its_supervisor_is_ended_all_the_same(tmp_path: Path, attack: str) -> None:
     """The supervisor is killed or frozen. Its processes are found by their mark. Their exit code cannot be known."""

@@ -13,6 +13,8 @@ from gctd.scan.go.toolchain import Toolchain, find_toolchain
 from tests.gctd.scan.go.coverage_run.go_projects import module, outcomes
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_test_sees_no_secret_and_no_setting_of_the_worker(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its HOME and TMPDIR are in the job's folder; credentials for modules do not reach it."""

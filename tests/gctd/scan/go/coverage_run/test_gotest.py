@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gctd.domain.task.events import Progress
 from gctd.scan.go.coverage_run.events import PackageResult
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import Toolchain
 from tests.gctd.scan.go.coverage_run.go_projects import module, outcomes, reasons
 from tests.support.tracker import go_repo as gorepo
+
+pytestmark = pytest.mark.real
 
 
 async def test_a_profile_comes_of_tests_that_pass(make: Any, toolchain: Toolchain) -> None:

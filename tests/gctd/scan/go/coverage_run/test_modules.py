@@ -17,6 +17,8 @@ from gctd.scan.isolation.sandbox import find_sandbox
 from tests.gctd.scan.go.coverage_run.go_projects import outcomes, reasons
 from tests.support.tracker import go_repo as gorepo
 
+pytestmark = pytest.mark.real
+
 
 async def test_a_module_that_needs_a_newer_go(make: Any) -> None:
     for files, reason in [

@@ -13,6 +13,7 @@ from gctd.scan.isolation.files import Directory
 from tests.gctd.scan.go.coverage_run.go_projects import module
 
 
+@pytest.mark.real
 async def test_the_profile_is_staged_in_the_module_and_removed(make: Any) -> None:
     project = make("single")
     run = await project.run()
@@ -56,6 +57,7 @@ def test_whatever_is_in_the_place_of_the_profile_is_removed_and_not_followed(tmp
     assert outside.read_text() == "kept"
 
 
+@pytest.mark.real
 async def test_a_profile_that_a_test_replaced_by_a_link_is_not_read(make: Any, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("mode: set\nsecret.go:1.1,2.2 1 1\n")

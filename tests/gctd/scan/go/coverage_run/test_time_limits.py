@@ -20,6 +20,8 @@ from tests.support.programs.processes import sleeping, unused_sleep
 from tests.support.tracker import go_repo as gorepo
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.real
+
 
 def hanging(directory: Path, packages: list[str], *events: Mapping[str, Any]) -> Path:
     """A program in the place of go that lists these packages, and whose `go test` says these events and then hangs."""
