@@ -75,3 +75,4 @@ class NoSandbox(ScanError):
     """The operator wants a sandbox, and the worker's machine has none."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    hint = "install bubblewrap, or let users make namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces)"

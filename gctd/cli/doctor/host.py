@@ -17,7 +17,7 @@ from gctd.scan.go.pinned import VERSION as PINNED
 from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import find_toolchain
 from gctd.scan.isolation.process import run
-from gctd.scan.isolation.sandbox import REMEDY, find_sandbox
+from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.settings import Settings, size
 from projections.stores.databases import path_of
 
@@ -131,15 +131,15 @@ async def _sandbox(settings: Settings) -> DoctorFinding:
         try:
             found = await find_sandbox(settings.sandbox, Path(directory))
         except NoSandbox as error:
-            return fail(str(error), REMEDY)
+            return fail(str(error), NoSandbox.hint)
     if found.kind == "landlock":
-        return warn(f"only files are kept apart ({found.reason}): {'; '.join(found.walls())}", REMEDY)
+        return warn(f"only files are kept apart ({found.reason}): {'; '.join(found.walls())}", NoSandbox.hint)
     if found.kind != "none":
         return ok(f"{found.kind}: {'; '.join(found.walls())}")
     if settings.sandbox == "off":
         return warn(f"switched off: {'; '.join(found.walls())}", "set sandbox to auto")
     detail = f"none: tests of repositories run with the rights of the worker's user ({found.reason}); {found.walls()[-1]}"
-    return fail(detail, f"{REMEDY}; or accept it: {_OFF}")
+    return fail(detail, f"{NoSandbox.hint}; or accept it: {_OFF}")
 
 
 async def _version(program: str, *arguments: str) -> str | None:

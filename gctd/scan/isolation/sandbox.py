@@ -50,9 +50,6 @@ _BUBBLEWRAP = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"),
     *("--disable-userns", "--hostname", "sandbox"),
 )
-REMEDY = "install bubblewrap, or let users make namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces)"
-"""The ways to a sandbox on a host without one."""
-
 _LIMIT_REACHED = re.compile(r"ENOSPC|No space left on device")
 _SECONDS = 30.0
 _LIMITS = Limits(free_space=None)
@@ -193,7 +190,9 @@ async def find_sandbox(wanted: Wanted, directory: Path, *, takes_group: bool = F
     else:
         _log.info("walls without a sandbox", kind=found.kind, walls=found.walls())
         open_ = "the network and processes" if found.kind == "landlock" else "the network, files and processes"
-        _log.warning("no sandbox for the code of repositories", reach=f"{open_} of this host", reason=found.reason, remedy=REMEDY)
+        _log.warning(
+            "no sandbox for the code of repositories", reach=f"{open_} of this host", reason=found.reason, remedy=NoSandbox.hint
+        )
     return found
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
@@ -96,6 +97,26 @@ async def test_where_there_is_none_that_is_said_and_a_worker_that_requires_one_d
     with pytest.raises(NoSandbox, match="required"):
         await find_sandbox("require", tmp_path)
     assert (await find_sandbox("off", tmp_path)).kind == "none"
+
+
+@pytest.mark.real
+async def test_the_limit_of_namespaces_is_not_reported_as_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = ("/bin/sh", "-c", "echo 'unshare: No space left on device' >&2; exit 125")
+
+    def limited() -> Sequence[Sandbox]:
+        return [Sandbox(kind="bubblewrap", program=refused), Sandbox(kind="namespaces", program=refused)]
+
+    monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", limited)
+    with capture_logs() as logs:
+        found = await find_sandbox("auto", tmp_path)
+    reason = "bubblewrap and namespaces: the limit of namespaces is reached (user.max_user_namespaces)"
+    assert found.reason.startswith(reason)
+    (warning,) = (entry for entry in logs if entry["log_level"] == "warning")
+    assert warning["reason"].startswith(reason)
+    assert warning["remedy"].startswith("install bubblewrap")
+    with pytest.raises(NoSandbox, match="the limit of namespaces is reached") as error:
+        await find_sandbox("require", tmp_path)
+    assert error.value.hint == warning["remedy"]
 
 
 @pytest.mark.parametrize(
