@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import bootstrap
 import pages
 import pytest
 from bootstrap import SetUp
-from launcher import installer
+from launcher import installer, system_parts
 from launcher.installer import Installer, SetUpFailed
 from pages import BUILT, Node, PagesFailed, is_built
 
@@ -85,6 +86,29 @@ def test_a_tier_runs_in_several_processes_and_a_choice_of_files_in_one(
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert runpy.run_path(str(ROOT / "scripts" / "test"))["processes"](arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "whole", "installs"),
+    [([], True, True), (["--no-system-packages", "-x"], True, False), (["--unit"], False, None)],
+)
+def test_the_tests_get_their_set_up_their_arguments_and_compiled_modules(
+    arguments: list[str], whole: bool, installs: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unit tests need no part of the system."""
+    done: list[Any] = []
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(SetUp, "run", lambda _, *locks, whole: done.append((*locks, whole)))
+    monkeypatch.setattr(system_parts, "provide", lambda _, *, install: done.append(install))
+    monkeypatch.setattr(os, "chdir", lambda _: None)
+    monkeypatch.setattr(os, "execve", lambda program, command, environment: done.append((command, environment)))
+    runpy.run_path(str(ROOT / "scripts" / "test"))["main"](arguments)
+    *steps, (command, environment) = done
+    assert steps == [*([] if installs is None else [installs]), ("runtime", "test", whole)]
+    assert command[1:3] == ["-m", "pytest"]
+    assert "--no-system-packages" not in command
+    assert {"-x", "--unit"} & {*arguments} <= {*command}
+    assert "PYTHONDONTWRITEBYTECODE" not in environment
 
 
 @pytest.mark.real
