@@ -47,8 +47,11 @@ def _check_the_first_screen(said: str, ready: Mapping[str, Any]) -> None:
     """It fits a terminal, has the places of everything and the next step, and no warning."""
     lines = said.splitlines()
     assert len(lines) <= 24
-    assert lines[0].startswith("gctd ")
-    shown = dict(line.split(maxsplit=1) for line in lines[1:])
+    assert lines[0] == "up: loading the programs"
+    screen = [line for line in lines if not line.startswith("up: ")]
+    assert lines[-len(screen) - 1].startswith("up: all is ready: ")
+    assert screen[0].startswith("gctd ")
+    shown = dict(line.split(maxsplit=1) for line in screen[1:])
     assert [shown[name] for name in ("dashboard", "pantry", "graphql")] == [ready[n] for n in ("gctd", "pantry", "graphql")]
     assert Path(shown["data"]).is_dir()
     assert shown["next"].endswith("gctd repo add https://github.com/owner/name")
