@@ -27,7 +27,11 @@ def test_long(): pass
 """
 REAL = "import pytest\npytestmark = [pytest.mark.real]\ndef test_real(): pass\nprint('imported real')"
 LONG = "import pytest\npytestmark = pytest.mark.long\ndef test_all(): pass\nprint('imported long')"
-FILES = {"test_mixed.py": MIXED, "test_real.py": REAL, "test_long.py": LONG}
+SHARED = {
+    "shared.py": "import pytest\nOTHER_STORE = pytest.mark.long",
+    "test_shared.py": "from shared import OTHER_STORE\n@OTHER_STORE\ndef test_shared(): pass",
+}
+FILES = {"test_mixed.py": MIXED, "test_real.py": REAL, "test_long.py": LONG, **SHARED}
 USUAL = {"test_unit", "test_marked", "test_by_its_fixture", "test_real"}
 
 
@@ -42,8 +46,12 @@ def passed(done: subprocess.CompletedProcess[str]) -> set[str]:
     [
         (("--unit",), {"test_unit"}, set()),
         ((), USUAL, {"real"}),
-        (("--long",), {"test_long", "test_all"}, {"long"}),
-        (("-m", "long or real"), {"test_marked", "test_by_its_fixture", "test_real", "test_long", "test_all"}, {"real", "long"}),
+        (("--long",), {"test_long", "test_all", "test_shared"}, {"real", "long"}),
+        (
+            ("-m", "long or real"),
+            {"test_marked", "test_by_its_fixture", "test_real", "test_long", "test_all", "test_shared"},
+            {"real", "long"},
+        ),
     ],
 )
 def test_a_run_has_the_tests_of_its_tier_and_imports_no_file_without_one(

@@ -2,8 +2,8 @@
 
 A test is `real` by its mark, or because a fixture of ROOTS is among its fixtures. A test that is neither `real` nor `long` is a
 unit test: it may neither connect or bind a socket nor start a process.
-`--unit` runs unit tests alone, `--long` long tests alone. Files that have no such test are then not imported. A run with neither
-leaves out `long` tests, unless it names their file or has `-m`.
+`--unit` runs unit tests alone, `--long` long tests alone. A run with neither leaves out `long` tests, unless it names their file
+or has `-m`. A file whose `pytestmark` excludes all its tests is not imported.
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     if config.option.unit:
         return bool(_ALL_REAL.search(_text(collection_path))) or None
-    if config.option.long:
-        return "pytest.mark.long" not in _text(collection_path) or None
-    if not config.option.markexpr and collection_path not in _named(config):
+    if not config.option.long and not config.option.markexpr and collection_path not in _named(config):
         return bool(_ALL_LONG.search(_text(collection_path))) or None
     return None
 
