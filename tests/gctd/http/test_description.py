@@ -15,7 +15,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.support.tracker.go_repo import make
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
-from tests.support.web.contract import extents, schemathesis
+from tests.support.web.contract import schemathesis
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
 
@@ -155,7 +155,7 @@ async def test_each_operation_answers_as_the_document_says(busy: Busy) -> None:
     assert asked >= 20
 
 
-@extents
+@pytest.mark.parametrize("fuzzing", [pytest.param(False, id="limits"), pytest.param(True, id="fuzzing", marks=pytest.mark.long)])
 @pytest.mark.timeout(1200)
 async def test_schemathesis_finds_nothing(busy: Busy, tmp_path: Path, fuzzing: bool, seed: int) -> None:
     """All checks, on sound and unsound requests. Event streams, which do not end, are left out."""

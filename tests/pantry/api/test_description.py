@@ -10,7 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from pantry.domain.gtin import own_code
 from tests.support.pantry.system import API, Server
-from tests.support.web.contract import extents, schemathesis
+from tests.support.web.contract import schemathesis
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
@@ -49,7 +49,7 @@ async def test_an_event_stream_resumes_by_the_query_that_the_document_names(serv
     assert f"id: {missed}\n" in told.decode()
 
 
-@extents
+@pytest.mark.parametrize("fuzzing", [pytest.param(False, id="limits"), pytest.param(True, id="fuzzing", marks=pytest.mark.long)])
 @pytest.mark.timeout(1200)
 async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path, fuzzing: bool, seed: int) -> None:
     """`use_after_free` is left out: a product that was deleted is not gone, it is inactive, as specified."""

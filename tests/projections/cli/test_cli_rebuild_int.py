@@ -31,7 +31,7 @@ from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
 from tests.projections.cli.test_cli_int import PROGRAM, append, environment, run
 from tests.support.log.nats import plain_client
-from tests.support.readside.postgres import postgres_is_long
+from tests.support.readside.postgres import either_database
 from tests.support.readside.tables import change
 from tests.support.waiting import wait_until
 
@@ -124,7 +124,7 @@ async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs
             assert await compare(store, fresh, MODEL) is None
 
 
-@postgres_is_long
+@either_database(pytest.mark.long)
 async def test_without_a_service_the_commands_do_it_themselves(
     log: JetStreamLog, database_url: str, where: dict[str, str]
 ) -> None:
@@ -188,7 +188,7 @@ async def test_a_rebuild_that_is_killed_is_gone_on_with(log: JetStreamLog, datab
     assert (await run("verify", **where)).code == 0
 
 
-@postgres_is_long
+@either_database(pytest.mark.long)
 async def test_what_is_parked_is_listed_and_taken_up(
     log: JetStreamLog, nats_url: str, database_url: str, where: dict[str, str]
 ) -> None:

@@ -23,7 +23,7 @@ from projections.store import Parked, Store
 from projections.stores.postgres import PostgresStore
 from tests.support.readside import ledger
 from tests.support.readside.ledger import FIXED, MODEL, Book, Booked, Closed, Opened
-from tests.support.readside.postgres import postgres_is_long
+from tests.support.readside.postgres import either_database
 
 POISON = Booked(1, "poison")
 REFUSED = Booked(-1000)
@@ -202,7 +202,7 @@ UNFIT: dict[str, Change] = {
 }
 
 
-@postgres_is_long
+@either_database(pytest.mark.long)
 @pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
 async def test_a_change_that_is_no_row_of_the_tables_parks_its_aggregate(
     log: MemoryLog, book: Book, store: Store, unfit: Change
@@ -237,7 +237,7 @@ def put(log: MemoryLog, commit: Commit) -> None:
 BODIES = [b"\xff", b"{}", b'{"id":"1","at":"2026-01-01T00:00:00Z","events":[],"state":{"d":{"owner":1}}}']
 
 
-@postgres_is_long
+@either_database(pytest.mark.long)
 @pytest.mark.parametrize("batch", [1, 10_000])
 @pytest.mark.parametrize("body", BODIES)
 async def test_a_commit_that_cannot_be_read_is_parked_with_its_keys(

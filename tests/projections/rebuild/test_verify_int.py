@@ -18,7 +18,7 @@ from projections.store import Snapshot, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
-from tests.support.readside.postgres import postgres_is_long
+from tests.support.readside.postgres import either_database
 from tests.support.readside.tables import execute
 
 COMMITS = 300
@@ -65,7 +65,7 @@ async def test_equal_models_have_equal_digests_and_no_difference(log: MemoryLog,
         assert (await dump(older, MODEL)).digest != ours.digest
 
 
-@postgres_is_long
+@either_database(pytest.mark.long)
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -93,7 +93,7 @@ async def test_a_change_of_any_kind_is_found(log: MemoryLog, either: Store, data
     assert (await dump(either, MODEL)).digest != before.digest
 
 
-@postgres_is_long
+@either_database(pytest.mark.long)
 @pytest.mark.parametrize(
     ("live", "fresh", "told"),
     [

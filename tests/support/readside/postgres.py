@@ -24,10 +24,10 @@ _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg\\_%' AND
 _PUBLIC = "CREATE SCHEMA public AUTHORIZATION pg_database_owner; GRANT USAGE ON SCHEMA public TO PUBLIC"
 
 
-postgres_is_long = pytest.mark.parametrize(
-    "database_url", ["sqlite", pytest.param("postgres", marks=[pytest.mark.real, pytest.mark.long])], indirect=True
-)
-"""The mark of tests on either store whose promise does not depend on the store."""
+def either_database(of_postgres: pytest.MarkDecorator) -> pytest.MarkDecorator:
+    """Return a mark that runs a test on databases of either kind. On Postgres the test has the mark `of_postgres` too."""
+    on_postgres = pytest.param("postgres", marks=[pytest.mark.real, of_postgres])
+    return pytest.mark.parametrize("database_url", ["sqlite", on_postgres], indirect=True)
 
 
 def binaries() -> Path | None:

@@ -7,16 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support import ROOT
 
 EXAMPLES = 5
 """Made-up requests of a fuzzer for each operation, in addition to the requests at its limits. More find more, and take longer."""
-extents = pytest.mark.parametrize(
-    "fuzzing", [pytest.param(False, id="limits"), pytest.param(True, id="fuzzing", marks=pytest.mark.long)]
-)
-"""The mark of tests of a description: with the requests at the limits of each operation alone, and with all requests."""
 _LIMITS = ("--phases", "coverage", "--max-examples", "1", "--generation-deterministic")
 LONGEST = 1100.0
 """Seconds for a machine with much other work; it takes less than a minute on one at rest."""
