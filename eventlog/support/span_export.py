@@ -26,7 +26,9 @@ def start(service: str) -> Callable[[], None]:
     try:
         from eventlog.support.otlp import OtlpExporter  # noqa: PLC0415 - its libraries are an extra, and slow to import
     except ImportError as error:
-        raise NoExporter(f"{ENDPOINT} is set, and OpenTelemetry is not installed: pip install 'gctd[otel]'") from error
+        raise NoExporter(
+            f"{ENDPOINT} is set, and OpenTelemetry is not installed: in a checkout pip install --editable '.[otel]'"
+        ) from error
     exporter = OtlpExporter(os.environ.get("OTEL_SERVICE_NAME", service))
     spans.export_to(exporter)
 

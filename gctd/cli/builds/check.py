@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gctd.cli.builds.checking.judge import ProjectJudgement
 
 FORMATS = ("text", "json", "markdown", "sarif")
+FORMS = {".json": "json", ".md": "markdown", ".sarif": "sarif"}
+"""The form of a file by its suffix."""
 LISTED = 20
 """Limit of the listed functions in a text."""
 
@@ -30,9 +32,9 @@ LISTED = 20
     epilog=examples(
         "gctd check                                     # this tree against its last commit",
         "gctd check --base main                         # a branch against main",
-        "gctd check --format json --output main.json    # on main: a report for later",
+        "gctd check --output main.json                  # on main: a report for later",
         "gctd check --baseline main.json --profile cover.out",
-        "gctd check --absolute --max-crap 30 --format sarif --output crap.sarif",
+        "gctd check --absolute --max-crap 30 --output crap.sarif --output comment.md",
     ),
 )
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path())
@@ -41,7 +43,7 @@ LISTED = 20
 @click.option(
     "--baseline",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Report of `gctd check --format json` to compare with, instead of a commit.",
+    help="Report of `gctd check --output FILE.json` to compare with, instead of a commit.",
 )
 @click.option(
     "--profile",
@@ -52,9 +54,13 @@ LISTED = 20
 @click.option("--test-args", help="Flags of go test, as in '-short -race'.")
 @click.option("--go-flags", help="Flags of every go command, as in '-tags=integration'.")
 @click.option("--coverpkg", is_flag=True, help="Tests of each package count for all packages of the module.")
-@click.option("--format", "format_", type=Choice(FORMATS), help="Form of the result.  [default: text]")
+@click.option("--format", "format_", type=Choice(FORMATS), help="Form of the printed result.  [default: text]")
 @click.option(
-    "--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="File for the result in another form than text."
+    "--output",
+    "files",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the result, in the form of its suffix: .json, .md or .sarif; repeatable.",
 )
 @setting_options("cache_directory", "sandbox", "test_network", "task_timeout")
 @command(logs=True)
@@ -72,7 +78,7 @@ async def check(
     go_flags: str | None,
     coverpkg: bool,
     format_: str | None,
-    file: Path | None,
+    files: tuple[Path, ...],
     **limits: Any,
 ) -> int:
     """Judge the Go modules of a working copy by the gate, without a server.
@@ -85,8 +91,9 @@ async def check(
     output = invocation.output
     if output.json and format_ not in (None, "json"):
         raise click.UsageError(f"--json and --format {format_}: only one of them can be written")
-    if file is not None and not output.json and format_ in (None, "text"):
-        raise click.UsageError("--output is for --format json, markdown or sarif: the text is shown in any case")
+    for file in files:
+        if file.suffix not in FORMS:
+            raise click.UsageError(f"--output {file}: the suffix has to be one of {', '.join(FORMS)}")
     if baseline is not None and base is not None:
         raise click.UsageError("--base and --baseline: only one of them can be given")
     if profile is not None and baseline is None and not absolute:
@@ -111,7 +118,10 @@ async def check(
         on_log=output.detail,
         on_step=output.note,
     )
-    _write(output, found, "json" if output.json else format_ or "text", file)
+    for file in files:
+        file.write_bytes(_content(found, FORMS[file.suffix]))
+        output.note(f"written: {file}")
+    _print(output, found, "json" if output.json else format_ or "text")
     require_passed(
         invocation.what,
         [
@@ -127,23 +137,22 @@ async def check(
     return ExitCode.OK
 
 
-def _write(output: Output, found: Sequence[ProjectJudgement], format_: str, file: Path | None) -> None:
-    """Write the result; with a file, the text of the judgement is shown as well."""
+def _content(found: Sequence[ProjectJudgement], form: str) -> bytes:
     from gctd.cli.builds.checking.judge import combined_sarif, written  # noqa: PLC0415 - slow
 
-    content = {
-        "json": lambda: written(found),
-        "markdown": lambda: "\n".join(one.comment() for one in found).encode(),
-        "sarif": lambda: combined_sarif(found),
-    }.get(format_)
-    if content is not None:
-        if file is None:
-            output.content(content())
-            return
-        file.write_bytes(content())
-        output.note(f"written: {file}")
-    for index, one in enumerate(found):
-        _show(output, one, apart=index > 0)
+    if form == "json":
+        return written(found)
+    if form == "sarif":
+        return combined_sarif(found)
+    return "\n".join(each.comment() for each in found).encode()
+
+
+def _print(output: Output, found: Sequence[ProjectJudgement], form: str) -> None:
+    if form != "text":
+        output.content(_content(found, form))
+        return
+    for index, each in enumerate(found):
+        _show(output, each, apart=index > 0)
 
 
 def _show(output: Output, one: ProjectJudgement, *, apart: bool) -> None:
@@ -169,4 +178,4 @@ def _show(output: Output, one: ProjectJudgement, *, apart: bool) -> None:
     functions += [JudgedFunction(each.entry.function, each.before, each.entry) for each in verdict.fixed]
     show_functions(output, functions[:LISTED])
     if (more := len(functions) - LISTED) > 0:
-        output.note(f"{more} more: see --format json")
+        output.note(f"{more} more: see --output FILE.json")

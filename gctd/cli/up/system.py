@@ -263,8 +263,6 @@ def _database(places: Places, postgres: PostgresServer | None, name: str) -> str
 
 def _program() -> str:
     """Return the command line of the tracker, as it can be typed in another terminal."""
-    if "archive-v0" in Path(sys.prefix).parts:  # an environment that uvx has made, which is on no other terminal's PATH
-        return "uvx gctd"
     program = Path(sys.executable).with_name("gctd")
     on_path = shutil.which("gctd")
     if on_path is not None and Path(on_path).resolve() == program.resolve():

@@ -121,10 +121,10 @@ def test_a_wrong_command_line_is_2(here: Here, arguments: tuple[str, ...], hint:
         assert (machine.code, machine.out, machine.error["code"]) == (2, "", "usage")
 
 
-def test_a_file_without_a_form_for_it_is_refused_before_the_tests_run(here: Here) -> None:
-    for form in ((), ("--format", "text")):
-        told = here("check", "--output", "result.txt", *form)
-        assert (told.code, told.out, "--output is for --format json, markdown or sarif" in told.err) == (2, "", True), told
+def test_a_file_whose_suffix_names_no_form_is_refused_before_the_tests_run(here: Here) -> None:
+    told = here("check", "--output", "result.md", "--output", "result.txt")
+    assert (told.code, told.out) == (2, "")
+    assert "--output result.txt: the suffix has to be one of .json, .md, .sarif" in told.err
 
 
 @pytest.mark.parametrize(

@@ -118,14 +118,14 @@ def judged(
 
 
 def stored(file: Path) -> Mapping[str, MeasuredProject]:
-    """Return the projects of a file that `gctd check --format json` wrote, by name. Raises NotAWorkingCopy."""
+    """Return the projects of a file that `gctd check --output FILE.json` wrote, by name. Raises NotAWorkingCopy."""
     try:
         content = msgspec.json.decode(file.read_bytes())
         if content["schema"] != SCHEMA:
             raise NotAWorkingCopy(f"{file} has the form {content['schema']!r}, and {SCHEMA!r} is needed")
         return {one["project"]: msgspec.convert(one, type=MeasuredProject) for one in content["projects"]}
     except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError) as error:
-        raise NotAWorkingCopy(f"{file} is not a report of `gctd check --format json`: {error}") from error
+        raise NotAWorkingCopy(f"{file} is not a report of `gctd check --output FILE.json`: {error}") from error
 
 
 def written(found: Sequence[ProjectJudgement]) -> bytes:

@@ -116,10 +116,11 @@ def shop(tmp_path: Path, cache: Path) -> Shop:
 def test_a_tree_is_compared_with_a_commit_and_with_a_report(shop: Shop) -> None:
     """A new risky function fails the gate: in a text, as SARIF, as a comment. The tree is not touched."""
     (shop.root / "shop.go").write_text(SOURCES["shop.go"] + RISKY)
-    done = shop.check("--base", "main", "--format", "sarif", "--output", "../out.sarif", code=1)
+    done = shop.check("--base", "main", "--output", "../out.sarif", "--output", "../out.md", code=1)
     assert "new risky functions (CRAP over 30)\t1\t0\tfailed" in done.stdout
     assert "42.00\tRisky\tshop.go:7\tmax_new" in done.stdout
     assert "the gate is not passed: .: max_new" in done.stderr
+    assert "**The gate is not passed: 1 of 2 checks failed.**" in (shop.root.parent / "out.md").read_text()
     [run] = json.loads((shop.root.parent / "out.sarif").read_text())["runs"]
     assert [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]] == ["shop.go"]
     status = subprocess.run(["git", "status", "--porcelain"], cwd=shop.root, capture_output=True, text=True, check=True)
