@@ -12,7 +12,7 @@ from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
 
-@click.command(epilog=examples("graphql-fn template deploy && cd deploy && faas-cli up -f stack.yaml"))
+@click.command(epilog=examples("graphql-fn template function && cd function && faas-cli up -f stack.yaml"))
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @command()
 async def template(invocation: Invocation, *, directory: Path) -> int:

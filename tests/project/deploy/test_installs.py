@@ -31,7 +31,7 @@ def texts() -> Iterator[Path]:
 
 
 def names(text: str) -> Sequence[str]:
-    """What the commands of a text install by a name of an index."""
+    """The commands of a text that install by a name of an index."""
     found = []
     for installer, rest in INSTALLER.findall(text):
         words = [word.strip("'\"") for word in rest.split(" #")[0].split()]

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 import pytest
 
-from eventlog.embedded.die_with_parent import attached
-from eventlog.embedded.ports import free_port
 from tests.support import ROOT
-from tests.support.waiting import wait_until
+from tests.support.programs.checkout import set_up_checkout
+from tests.support.programs.command_blocks import blocks as command_blocks
+from tests.support.programs.loopback import own_loopback
+from tests.support.programs.reader import Reader
 
 PAGE = ROOT / "docs" / "tutorial.md"
 EXAMPLE = ROOT / "examples" / "bank"
-PORT = "8080"
-"""The port on the page."""
 FILES = {"html": "index.html", "js": "bank.js"}
 """The files of the bank's page, by the language of their blocks."""
 
@@ -109,56 +106,17 @@ def write(source: str, directory: Path) -> Path:
     return package
 
 
-async def test_the_commands_print_what_the_page_shows(tmp_path: Path, nats_url: str) -> None:
-    write(code(), tmp_path)
-    port = str(free_port())
-    programs = Path(sys.executable).parent
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("BANK_", "NATS_"))},
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "BANK_PORT": port,
-        "BANK_NATS_URL": nats_url,
-        "BANK_DATABASE_URL": f"sqlite:{tmp_path / 'bank.db'}",
-    }
-    shell = [block for block in BLOCKS if block.language in {"sh", "text"}]
-    broker, start, *rest = shell
-    assert (broker.use, broker.text) == ("broker", "nats-server -js\n")
-    assert start.use == "service"
-    assert [block.language for block in rest] == ["sh", "text"] * (len(rest) // 2)
-    async with started(start.text, tmp_path, environment, port):
-        for commands, shown in zip(rest[::2], rest[1::2], strict=True):
-            lines = commands.text.replace(PORT, port).splitlines()
-            printed = [await printed_by(line, tmp_path, environment) for line in lines]
-            assert "".join(printed).splitlines() == shown.text.splitlines(), commands.name
-
-
-@asynccontextmanager
-async def started(command: str, directory: Path, environment: Mapping[str, str], port: str) -> AsyncIterator[None]:
-    program = await asyncio.create_subprocess_exec(
-        *attached(["/bin/sh", "-c", f"exec {command}"]), cwd=directory, env=environment
-    )
-    try:
-
-        async def is_ready() -> bool:
-            assert program.returncode is None
-            answer = await printed_by(f"curl -s http://127.0.0.1:{port}/readyz || true", directory, environment)
-            return '"status":"ok"' in answer
-
-        await wait_until(is_ready, timeout=60, every=0.1)
-        yield
-    finally:
-        if program.returncode is None:
-            program.terminate()
-        assert await program.wait() == 0
-
-
-async def printed_by(command: str, directory: Path, environment: Mapping[str, str]) -> str:
-    """The output of a line, with a line break at the end, as a terminal shows it."""
-    process = await asyncio.create_subprocess_exec(
-        "bash", "-c", command, cwd=directory, env=environment, stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0, command
-    text = out.decode()
-    return text if text.endswith("\n") or not text else f"{text}\n"
+@pytest.mark.real
+@pytest.mark.long
+async def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
+    """Typed by a reader who has a checkout that is set up, a bare PATH, and no variable."""
+    home = tmp_path / "home"
+    write(code(), home / "tutorial")
+    await set_up_checkout(tmp_path / "gctd")
+    shown = command_blocks(PAGE.read_text(encoding="utf-8"))
+    assert [block.use for block in shown] == ["each terminal", "server", "server", "", ""]
+    with own_loopback() as network:
+        reader = Reader(home, tmp_path / "gctd", network)
+        assert await asyncio.to_thread(reader.type, shown, 120) == []
+    broker = shown[1]
+    assert "-a 127.0.0.1" in broker.commands, "a broker without a password answers this machine only"
