@@ -18,7 +18,7 @@ REPO_URL: Schema = {"type": "string", "format": "repository-url"}
 """`https://host/path`, also without `https://`; other forms if the operator allows them (`gctd.domain.remote.urls`)."""
 ONE_REPO_URL: Schema = {"type": ["string", "null"], "minLength": 1, "format": "repository-url"}
 """The same, for an optional field."""
-REF: Schema = {"type": ["string", "null"], "format": "git-ref"}
+REF: Schema = {"type": ["string", "null"], "minLength": 1, "format": "git-ref"}
 """A branch, a tag or a full commit id (`gctd.domain.remote.refs.parse_ref`)."""
 PROJECT: Schema = {"type": ["string", "null"], "format": "project-path"}
 """The path of a directory in the repository (`gctd.domain.remote.refs.parse_subdir`)."""
