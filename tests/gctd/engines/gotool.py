@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tracker import go_library
+
 
 def go_program() -> str:
     """Return the path of `go`: on PATH, or next to the interpreter, where the wheel puts it."""
@@ -24,6 +26,7 @@ def go(*arguments: str, directory: Path, text: str = "") -> str:
     """Run go in a directory, `text` on its standard input; its output. Raises CalledProcessError."""
     environment = {
         **os.environ,
+        "GOCACHE": str(go_library.lasting_build_cache()),
         "GOPROXY": "off",
         "GOFLAGS": "-mod=mod -buildvcs=false",
         "GOTOOLCHAIN": "local",

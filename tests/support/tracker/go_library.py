@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from gctd.scan.cache.lru import LruDirectory
@@ -14,8 +16,8 @@ from gctd.scan.isolation.locks import locked
 from tests.support import ROOT
 
 _KEPT = ROOT / ".pytest_cache" / "d" / "builds"
-_PACKAGES = ("encoding/json", "fmt", "net/http", "os/exec", "testing")
-"""With what they import, nearly all packages that repositories of tests need."""
+_PACKAGES = ("encoding/json", "fmt", "os/exec", "testing")
+"""With what they import, the packages that repositories of tests need. Each more is copied for each repository."""
 
 
 async def give(cache: Path) -> None:
@@ -23,7 +25,15 @@ async def give(cache: Path) -> None:
     builds = cache / "builds"
     if not any(builds.glob("std-*")):
         found = await built()
-        await asyncio.to_thread(shutil.copytree, found, builds / found.name)
+        await asyncio.to_thread(shutil.copytree, found, builds / found.name, copy_function=_linked)
+
+
+def _linked(file: str, name: str) -> None:
+    """A hard link, or a copy on another file system. Go writes a file of a cache once: its name is the digest of its content."""
+    try:
+        os.link(file, name)
+    except OSError:
+        shutil.copy2(file, name)
 
 
 async def give_packages(build: Path) -> None:
@@ -34,6 +44,14 @@ async def give_packages(build: Path) -> None:
             found = await built()
             await asyncio.to_thread(shutil.copytree, found / "build", build.with_suffix(".new"))
             build.with_suffix(".new").rename(build)
+
+
+@cache
+def lasting_build_cache() -> Path:
+    """Go's build cache for commands that tests run themselves. It has the build, and lasts over runs of the tests."""
+    place = ROOT / ".pytest_cache" / "d" / "go" / "build"
+    asyncio.run(give_packages(place))
+    return place
 
 
 async def built() -> Path:

@@ -76,9 +76,9 @@ EXPECTED = {
 
 @pytest.fixture
 def analyse(tmp_path: Path, go_cache: Path, toolchain: Toolchain) -> Any:
-    """Runs the tests of files, and scores them."""
+    """Runs the tests of files, and scores them: by the native engine, and by the one that counts as go-crap does."""
 
-    async def analysed(files: dict[str, str], *, compat: bool = False, test_args: tuple[str, ...] = ()) -> Report:
+    async def analysed(files: dict[str, str], *, test_args: tuple[str, ...] = ()) -> tuple[Report, Report]:
         module, job = tmp_path / "module", tmp_path / "job"
         job.mkdir(exist_ok=True)
         for name, text in files.items():
@@ -102,7 +102,7 @@ def analyse(tmp_path: Path, go_cache: Path, toolchain: Toolchain) -> Any:
                 options=options,
                 tests=run.tests,
             )
-            return NativeEngine(compat=compat).analyse(given)
+            return NativeEngine().analyse(given), NativeEngine(compat=True).analyse(given)
 
     return analysed
 
@@ -115,9 +115,10 @@ def place(entry: FunctionEntry) -> str:
     return f"{entry.file.rpartition('/')[2]}:{entry.function}"
 
 
-async def test_every_function_has_a_state_with_its_reason(analyse: Any) -> None:
-    report = await analyse(FILES)
-    assert states(report) == EXPECTED
+async def test_every_function_has_a_state_with_its_reason_by_either_engine(analyse: Any) -> None:
+    report, compatible = await analyse(FILES)
+    assert states(report) == states(compatible) == EXPECTED
+    assert all(entry.coverage is not None for entry in compatible.entries), "its numbers are those of go-crap"
     reasons = {place(entry): entry.reason for entry in report.entries}
     assert reasons["ok.go:Go"] == ""
     assert reasons["ok_windows.go:Windows"] == "the name ok_windows.go is not for linux/amd64"
@@ -144,20 +145,14 @@ async def test_every_function_has_a_state_with_its_reason(analyse: Any) -> None:
     }
 
 
-async def test_the_compatible_engine_has_the_same_states_and_its_own_numbers(analyse: Any) -> None:
-    report = await analyse(FILES, compat=True)
-    assert states(report) == EXPECTED
-    assert all(entry.coverage is not None for entry in report.entries)
-
-
 async def test_with_coverpkg_tests_of_other_packages_count_and_a_failed_one_leaves_lower_bounds(analyse: Any) -> None:
     whole = {
         name: text for name, text in FILES.items() if not name.startswith(("broken", "testless", "failing", "panics", "exits"))
     }
-    found = states(await analyse(whole, test_args=("-coverpkg=./...",)))
+    found = states((await analyse(whole, test_args=("-coverpkg=./...",)))[0])
     assert (found["reached.go:Go"], found["untested.go:Go"], found["ok.go:Go"]) == ("other_tests", "no_tests", "measured")
     failing = {**whole, **{name: text for name, text in FILES.items() if name.startswith("panics")}}
-    found = states(await analyse(failing, test_args=("-coverpkg=./...",)))
+    found = states((await analyse(failing, test_args=("-coverpkg=./...",)))[0])
     assert (found["reached.go:Go"], found["user.go:Use"]) == ("tests_failed", "measured")
 
 
@@ -166,7 +161,7 @@ async def test_with_coverpkg_a_package_that_does_not_build_leaves_the_others_tes
     files["importer/importer.go"] = 'package importer\n\nimport _ "example.com/m/broken"\n\nfunc Go() {}\n'
     files["uses/uses.go"] = function("uses")
     files["uses/uses_test.go"] = case("uses", "Go(broken.Go(9))", "example.com/m/broken")
-    report = await analyse(files, test_args=("-coverpkg=./...",))
+    report, _ = await analyse(files, test_args=("-coverpkg=./...",))
     found = states(report)
     assert {name: state for name, state in found.items() if state == "build_failed"}.keys() == {
         "broken.go:Go",
@@ -185,5 +180,6 @@ async def test_with_coverpkg_a_package_that_does_not_build_leaves_the_others_tes
 
 
 async def test_a_tag_that_the_tests_get_builds_its_files(analyse: Any) -> None:
-    found = states(await analyse(FILES, test_args=("-tags=e2e",)))
+    built = {name: text for name, text in FILES.items() if name.startswith(("go.mod", "ok"))}
+    found = states((await analyse(built, test_args=("-tags=e2e",)))[0])
     assert (found["tagged.go:Tagged"], found["ok_windows.go:Windows"]) == ("measured", "not_built")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,8 @@ from tests.support.tracker import go_repo as gorepo
 
 DEAD = "http://127.0.0.1:9"
 KINDS = ["namespaces", "bubblewrap"]
+SCANNING = [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.long)]
+"""Kinds for whole scans. The tests of programs that run in a sandbox have each kind."""
 
 
 @attrs.define
@@ -64,7 +66,16 @@ class Host:
 
 
 def _id(repo: gorepo.GoRepo) -> str:
-    return repo_id(parse_repo_url(repo.url, allow_local=True).canonical)
+    return _id_at(repo.path)
+
+
+def _id_at(place: Path) -> str:
+    return repo_id(parse_repo_url(place.as_uri(), allow_local=True).canonical)
+
+
+def _lasting(cache: Path) -> Sequence[Path]:
+    """The paths of the repositories whose caches last."""
+    return [cache.parent / f"{cache.name}-repositories" / name for name in ("hostile", "good")]
 
 
 def task(repo: gorepo.GoRepo, config: ProjectConfig) -> Task:
@@ -88,9 +99,13 @@ def task(repo: gorepo.GoRepo, config: ProjectConfig) -> Task:
 
 @pytest.fixture(params=KINDS)
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    if request.param == "bubblewrap" and shutil.which("bwrap") is None:
+    return sandbox_of(request.param)
+
+
+def sandbox_of(kind: str) -> Sandbox:
+    if kind == "bubblewrap" and shutil.which("bwrap") is None:
         pytest.skip("there is no bwrap on this machine")
-    return next(found for found in candidates() if found.kind == request.param)
+    return next(sandbox for sandbox in candidates() if sandbox.kind == kind)
 
 
 @pytest.fixture(scope="session")
@@ -101,9 +116,26 @@ def hostile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cache
 
 
-@pytest_asyncio.fixture
-async def host(hostile_cache: Path, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> AsyncIterator[Host]:
+@pytest.fixture
+def places(hostile_cache: Path) -> Iterator[Sequence[Path]]:
+    """The paths of two repositories whose caches last over the tests, with Go's library and the build of most of their packages.
+
+    A test of the caches themselves has its repository elsewhere, and thus caches of its own.
+    """
+    yield (places := _lasting(hostile_cache))
+    shutil.rmtree(places[0].parent)
+
+
+@pytest.fixture
+def place(places: Sequence[Path]) -> Path:
+    """One of them."""
+    return places[0]
+
+
+@pytest_asyncio.fixture(params=SCANNING)
+async def host(hostile_cache: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> AsyncIterator[Host]:
     """The worker with a sandbox of mounts."""
+    sandbox = sandbox_of(request.param)
     monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", lambda: [sandbox])
     async with host_of(hostile_cache, monkeypatch, "require") as host:
         yield host
@@ -111,7 +143,7 @@ async def host(hostile_cache: Path, monkeypatch: pytest.MonkeyPatch, sandbox: Sa
 
 @asynccontextmanager
 async def host_of(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Wanted) -> AsyncIterator[Host]:
-    """A worker. The caches of repositories are removed."""
+    """A worker. At the end, the clones of repositories are removed, and their caches but the lasting ones."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(name, DEAD)
     monkeypatch.setenv("NO_PROXY", "")
@@ -119,10 +151,10 @@ async def host_of(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Wanted) 
     settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False, sandbox=wanted)
     blobs = MemoryBlobs()
     yield Host(cache, await open_work(settings, blobs), blobs)
-    places = Cache(cache)
+    places, lasting = Cache(cache), tuple(map(_id_at, _lasting(cache)))
     for kind in (places.clones, places.builds):
         for item in await kind.items():
-            if not item.name.startswith("std-"):
+            if kind is places.clones or not item.name.startswith(("std-", *lasting)):
                 await item.forget()
 
 

@@ -45,9 +45,9 @@ for _, place := range places {
 }"""
 
 
-async def test_a_test_changes_no_cache_and_leaves_nothing_in_one(tmp_path: Path, host: Host) -> None:
+async def test_a_test_changes_no_cache_and_leaves_nothing_in_one(place: Path, host: Host) -> None:
     """Module cache, clones of modules, build cache, Go's installation, HOME: no canary, and not a byte of another file."""
-    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+    repo = attacking(place, "os.Getpid()", "os")
     await host.scan(repo)
     before = contents(host.of(repo))
     repo.write(attacking_files(PLANT))
@@ -62,19 +62,19 @@ def attacking_files(body: str) -> dict[str, str]:
     return gorepo.with_test("hostile", body, "io/fs", "os", "os/exec", "path/filepath", "strings")
 
 
-async def test_clones_of_modules_of_an_earlier_job_are_not_there_for_the_next(tmp_path: Path, host: Host) -> None:
+async def test_clones_of_modules_of_an_earlier_job_are_not_there_for_the_next(place: Path, host: Host) -> None:
     """Git would obey the configuration of a clone that was left in the module cache."""
     body = """found, _ := os.ReadDir(os.Getenv("GOMODCACHE") + "/cache/vcs")
 if len(found) > 0 {
 \tt.Fatal("there is a clone")
 }"""
-    repo = attacking(tmp_path / "repo", body, "os")
+    repo = attacking(place, body, "os")
     await host.scan(repo)
     assert list((host.of(repo) / "modules" / "cache" / "vcs").iterdir()) == []
 
 
-async def test_caches_that_tests_of_an_earlier_version_could_write_to_are_removed(tmp_path: Path, host: Host) -> None:
-    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+async def test_caches_that_tests_of_an_earlier_version_could_write_to_are_removed(place: Path, host: Host) -> None:
+    repo = attacking(place, "os.Getpid()", "os")
     old = host.of(repo) / "go" / "modules" / "cache" / "vcs" / "canary"
     old.mkdir(parents=True)
     (old / "config").write_text("[core]\n\tfsmonitor = touch /canary\n")
@@ -82,7 +82,7 @@ async def test_caches_that_tests_of_an_earlier_version_could_write_to_are_remove
     assert not (host.of(repo) / "go").exists()
 
 
-async def test_directives_of_a_repository_reach_nothing_outside(tmp_path: Path, host: Host) -> None:
+async def test_directives_of_a_repository_reach_nothing_outside(tmp_path: Path, place: Path, host: Host) -> None:
     """`replace` outside, a newer toolchain, flags in a checked-in go.env, a generator: no canary."""
     canary = tmp_path / "canary"
     files = {
@@ -91,7 +91,7 @@ async def test_directives_of_a_repository_reach_nothing_outside(tmp_path: Path, 
         "other.go": f"package hostile\n\n//go:generate touch {canary}\n\n// F does nothing.\nfunc F() {{}}\n",
         "go.work.sum": "",
     }
-    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+    repo = attacking(place, "os.Getpid()", "os")
     repo.write(files)
     repo.commit()
     await host.scan(repo)
@@ -125,9 +125,9 @@ async def test_a_scan_reads_the_index_of_packages_that_its_build_has_made(tmp_pa
     assert (again.summary, again.uncovered) == (first.summary, ())
 
 
-async def test_an_amended_commit_is_not_scanned_with_the_index_of_the_commit_before(tmp_path: Path, host: Host) -> None:
+async def test_an_amended_commit_is_not_scanned_with_the_index_of_the_commit_before(place: Path, host: Host) -> None:
     """Both commits have the time of their author, and a file of the same size that imports another package."""
-    repo = attacking(tmp_path / "repo", "one.F()", "example.com/hostile/one")
+    repo = attacking(place, "one.F()", "example.com/hostile/one")
     repo.write({f"{name}/{name}.go": f"package {name}\n\n// F does nothing.\nfunc F() {{}}\n" for name in ("one", "two")})
     repo.git("add", ".")
     repo.git("commit", "--quiet", "--amend", "--no-edit")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.real
 CANARY = "mode: set\nexample.com/hostile/canary.go:1.1,2.2 1 1\n"
 
 
-async def test_a_folder_of_the_job_that_becomes_a_link_leads_to_no_other_job(tmp_path: Path, host: Host) -> None:
+async def test_a_folder_of_the_job_that_becomes_a_link_leads_to_no_other_job(place: Path, host: Host) -> None:
     """The test replaces every folder that it can by a link to the folder of a victim, whose profile has the same name."""
     victim = host.cache / "victim"
     shutil.rmtree(victim, ignore_errors=True)
@@ -37,7 +38,7 @@ for _, place := range []string{{here, os.Getenv("HOME"), os.TempDir()}} {{
 \t\tplace = filepath.Dir(place)
 \t}}
 }}"""
-        repo = attacking(tmp_path / "repo", body, "os", "path/filepath")
+        repo = attacking(place, body, "os", "path/filepath")
         try:
             analysis = await host.scan(repo)
         except WorkFailed:
@@ -49,13 +50,12 @@ for _, place := range []string{{here, os.Getenv("HOME"), os.TempDir()}} {{
         shutil.rmtree(victim)
 
 
-async def test_the_sources_that_are_scored_are_those_of_the_commit(tmp_path: Path, host: Host) -> None:
+async def test_the_sources_that_are_scored_are_those_of_the_commit(places: Sequence[Path], host: Host) -> None:
     """A test that rewrites its repository does not change the scored sources: functions, go.mod, an added function."""
     body = """os.WriteFile("hostile.go", []byte("package hostile\\n"), 0o644)
 os.WriteFile("more.go", []byte("package hostile\\n\\nfunc A() {}\\n\\nfunc B() {}\\n"), 0o644)
 os.WriteFile("go.mod", []byte("module example.com/other\\n"), 0o644)"""
-    quiet = attacking(tmp_path / "quiet", "os.Getwd()", "os")
-    hostile = attacking(tmp_path / "hostile", body, "os")
+    hostile, quiet = attacking(places[0], body, "os"), attacking(places[1], "os.Getwd()", "os")
     assert (await host.scan(hostile)).summary.total_funcs == (await host.scan(quiet)).summary.total_funcs == 1
 
 
@@ -70,7 +70,7 @@ os.WriteFile("go.mod", []byte("module example.com/other\\n"), 0o644)"""
     ],
     ids=["fifo", "directory", "link", "forged", "sparse"],
 )
-async def test_whatever_is_put_in_the_place_of_the_profile_ends_the_scan_in_time(tmp_path: Path, host: Host, put: str) -> None:
+async def test_whatever_is_put_in_the_place_of_the_profile_ends_the_scan_in_time(place: Path, host: Host, put: str) -> None:
     """The scan ends with the profile of the run or with an error about the profile."""
     body = f"""defer func() {{ _ = syscall.Getpid() }}()
 here, _ := os.Getwd()
@@ -78,7 +78,7 @@ for _, profile := range []string{{here + "/.go-crap-cover.out", here + "/../prof
 \tos.RemoveAll(profile)
 \t{put.replace(chr(10), chr(10) + chr(9))}
 }}"""
-    repo = attacking(tmp_path / "repo", body, "os", "syscall")
+    repo = attacking(place, body, "os", "syscall")
     if put.startswith("file"):
         with pytest.raises(WorkFailed, match="profile"):
             await host.scan(repo)
@@ -86,19 +86,19 @@ for _, profile := range []string{{here + "/.go-crap-cover.out", here + "/../prof
         assert "environ" not in await host.profile(await host.scan(repo))
 
 
-async def test_names_of_any_bytes_and_trees_without_permissions_are_removed(tmp_path: Path, host: Host) -> None:
+async def test_names_of_any_bytes_and_trees_without_permissions_are_removed(place: Path, host: Host) -> None:
     body = """os.MkdirAll("deep/a\\nb/"+strings.Repeat("x", 255), 0o700)
 os.WriteFile("deep/\\xff\\xfe", nil, 0)
 os.WriteFile("deep/-rf", nil, 0)
 os.Chmod("deep", 0)"""
-    await host.scan(attacking(tmp_path / "repo", body, "os", "strings"))
+    await host.scan(attacking(place, body, "os", "strings"))
     assert [path for path in (host.cache / "jobs").iterdir() if path.suffix != ".lock"] == []
 
 
-async def test_two_jobs_at_once_keep_their_own_results(tmp_path: Path, host: Host) -> None:
+async def test_two_jobs_at_once_keep_their_own_results(places: Sequence[Path], host: Host) -> None:
     """The hostile one fills every place that it can write to. The result of the other equals a run without it."""
     files = {"go.mod": gorepo.module("example.com/one"), **gorepo.tested("one")}
-    good = gorepo.make(tmp_path / "good", files=files)
+    good = gorepo.make(places[1], files=files)
     alone = await host.scan(good, test_args="-count=1")
     body = """filepath.WalkDir("/", func(path string, entry fs.DirEntry, err error) error {
 \tif err == nil && !entry.IsDir() && !strings.HasPrefix(path, "/proc") && !strings.HasPrefix(path, "/dev") {
@@ -109,7 +109,7 @@ async def test_two_jobs_at_once_keep_their_own_results(tmp_path: Path, host: Hos
 \t}
 \treturn nil
 })"""
-    hostile = attacking(tmp_path / "hostile", body, "io/fs", "os", "path/filepath", "strings")
+    hostile = attacking(places[0], body, "io/fs", "os", "path/filepath", "strings")
     with suppress(WorkFailed):
         await host.scan(hostile)
     beside = await host.scan(good, test_args="-count=1")

@@ -162,16 +162,16 @@ def put(repo: gorepo.GoRepo, bait: Bait, files: Mapping[str, str]) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", list(FILES))
-async def test_files_of_a_repository_reach_nothing_outside(name: str, tmp_path: Path, host: Host, bait: Bait) -> None:
-    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+async def test_files_of_a_repository_reach_nothing_outside(name: str, place: Path, host: Host, bait: Bait) -> None:
+    repo = attacking(place, "os.Getpid()", "os")
     put(repo, bait, FILES[name])
     untouched(bait, await scan(host, repo))
 
 
 @pytest.mark.real
-async def test_packages_reach_nothing_outside(tmp_path: Path, host: Host, bait: Bait) -> None:
+async def test_packages_reach_nothing_outside(place: Path, host: Host, bait: Bait) -> None:
     """Each package has a separate canary. It is built and tested, or fails, by itself."""
-    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+    repo = attacking(place, "os.Getpid()", "os")
     for name, files in PACKAGES.items():
         mine = {path: text.replace("CANARY", f"CANARY-{name}") for path, text in files.items()}
         put(repo, bait, gorepo.under(name, {**gorepo.with_test("hostile", "os.Getpid()", "os"), **mine}))
@@ -219,8 +219,8 @@ COMMITS: dict[str, Callable[[gorepo.GoRepo, Bait], None]] = {
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", list(COMMITS))
-async def test_entries_of_a_commit_reach_nothing_outside(name: str, tmp_path: Path, host: Host, bait: Bait) -> None:
-    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+async def test_entries_of_a_commit_reach_nothing_outside(name: str, place: Path, host: Host, bait: Bait) -> None:
+    repo = attacking(place, "os.Getpid()", "os")
     COMMITS[name](repo, bait)
     untouched(bait, await scan(host, repo, ProjectConfig(submodules=True)))
 
