@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
 from tests.support import ROOT
+from tests.support.programs import warm
 from tests.support.waiting import wait_until
 
 
 class Supervised:
     """The running supervisor; `ready` is the content of its ready file."""
 
-    def __init__(self, process: subprocess.Popen[bytes], output: Path, ready_file: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | warm.Forked, output: Path, ready_file: Path) -> None:
         self.process = process
         self.ready_file = ready_file
         self._output = output
@@ -63,7 +65,7 @@ def supervised(
 ) -> Iterator[Supervised]:
     """Run a supervisor with this console and a `ready.json` next to it. At the end no process of it remains."""
     with output.open("wb") as file:
-        process = subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        process = _started(command, environment, directory, file)
     started = Supervised(process, output, output.with_name("ready.json"))
     try:
         yield started
@@ -74,6 +76,15 @@ def supervised(
         for child in left:
             with suppress(psutil.NoSuchProcess):
                 child.kill()
+
+
+def _started(
+    command: Sequence[str], environment: Mapping[str, str], directory: Path, output: IO[bytes]
+) -> subprocess.Popen[bytes] | warm.Forked:
+    """Start the command, as a fork if it is a module whose imports can be made before."""
+    if command[:2] == [sys.executable, "-m"] and command[2] in warm.WARM:
+        return warm.forked(command[2], *command[3:], environment=environment, directory=directory, output=output)
+    return subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
 
 def alive(processes: Sequence[psutil.Process]) -> list[str]:

@@ -34,10 +34,11 @@ import attrs
 from eventlog.embedded.die_with_parent import attached
 from tests.support import ROOT
 
-WARM = frozenset({"gctd", "graphql_fn", "pantry", "projections", "tests.support.tracker.fake_work"})
+WARM = frozenset({"gctd", "graphql_fn", "pantry", "projections", "tests.gctd.cli.up.standins", "tests.support.tracker.fake_work"})
 """The programs that are started as forks."""
 PREPARED = (
-    *("gctd.cli", "gctd.serve", "gctd.worker.process", "graphql_fn.cli", "pantry.cli", "pantry.serve", "projections.cli"),
+    *("gctd.cli", "gctd.cli.up.supervisor", "gctd.cli.up.system", "gctd.serve", "gctd.worker.process"),
+    *("graphql_fn.cli", "pantry.cli", "pantry.serve", "projections.cli"),
     "tests.support.tracker.fake_work",
 )
 _LARGEST = 1 << 20
@@ -91,6 +92,42 @@ class WarmProcess:
         return self.returncode
 
 
+class Forked:
+    """A started program for code without an event loop, with the part of `subprocess.Popen` that tests use."""
+
+    def __init__(self, pid: int, answering: socket.socket) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._answering = answering
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        if self.returncode is None:
+            with suppress(BlockingIOError):
+                self._end(self._answering.recv(4, socket.MSG_DONTWAIT))
+        return self.returncode
+
+    def wait(self) -> int:
+        """Return the exit code when it has ended."""
+        if self.returncode is None:
+            self._end(_exactly(self._answering, 4))
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the program has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def _end(self, status: bytes) -> None:
+        self.returncode = os.waitstatus_to_exitcode(int.from_bytes(status, "big"))
+        self._answering.close()
+
+
 AnyProcess = asyncio.subprocess.Process | WarmProcess
 Streams = tuple[int | None, int, int]
 """Descriptors of the standard input (None: there is none), output and error of a program."""
@@ -121,6 +158,12 @@ async def fork(
     ours.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=ours)
     return WarmProcess(int.from_bytes(await reader.readexactly(8), "big"), reader, writer)
+
+
+def forked(module: str, *arguments: str, environment: Mapping[str, str], directory: Path, output: IO[bytes]) -> Forked:
+    """Run one of WARM as a fork without input."""
+    ours = _asked(module, arguments, environment, directory, (None, output.fileno(), output.fileno()))
+    return Forked(int.from_bytes(_exactly(ours, 8), "big"), ours)
 
 
 async def stream(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:

@@ -16,10 +16,10 @@ import pytest
 import trustme
 from playwright.async_api import expect
 
-from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer
 from tests.support import ROOT
 from tests.support.pace import within
+from tests.support.programs import warm
 from tests.support.waiting import wait_until
 from tests.support.web.browser import PATIENCE, chromium, visitor
 from tests.support.web.node import built_pages
@@ -76,21 +76,18 @@ def environment(module: str, nats: str, directory: Path, files: Files) -> dict[s
 async def served(module: str, settings: Mapping[str, str], directory: Path) -> AsyncIterator[str]:
     """A service while a block runs; the address that it prints."""
     with (directory / f"{module}.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *attached([sys.executable, "-m", module, "serve"]),
-            env=dict(settings),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=log,
-        )
-        assert process.stdout is not None
-        line = (await process.stdout.readline()).decode()
-        assert line.startswith("listening on https://127.0.0.1:"), (directory / f"{module}.log").read_text()[-2000:]
+        output, end = os.pipe()
+        process = await warm.fork(module, "serve", environment=settings, streams=(None, end, log.fileno()))
+        os.close(end)
+        reader, transport = await warm.stream(output)
         try:
+            line = (await reader.readline()).decode()
+            assert line.startswith("listening on https://127.0.0.1:"), (directory / f"{module}.log").read_text()[-2000:]
             yield line.split()[-1]
         finally:
             process.terminate()
             await process.wait()
+            transport.close()
 
 
 async def ready(http: aiohttp.ClientSession, url: str, files: Files) -> None:
@@ -137,7 +134,7 @@ async def test_event_streams_sessions_and_commands_work_over_https(tmp_path: Pat
             assert (stream.status, stream.content_type) == (200, "text/event-stream")
             trusted = {**settings, "PANTRY_URL": url, "SSL_CERT_FILE": str(files.authority)}
             for known, code in ((trusted, 0), ({**trusted, "SSL_CERT_FILE": ""}, 1)):
-                process = await asyncio.create_subprocess_exec(
+                process = await asyncio.create_subprocess_exec(  # the authorities of a fork are those of its first import
                     *(sys.executable, "-m", "pantry", "category", "add", "Flour", "--json"),
                     env=known,
                     stdout=asyncio.subprocess.PIPE,
@@ -196,16 +193,10 @@ async def test_a_client_that_begins_no_handshake_is_closed_in_the_time_of_a_head
         (lambda files: trustme.CA().issue_cert("x").private_key_pem.write_to_path(files.key), "KEY_VALUES_MISMATCH"),
     ],
 )
-async def test_a_certificate_that_cannot_be_used_ends_the_start_with_the_reason(
+def test_a_certificate_that_cannot_be_used_ends_the_start_with_the_reason(
     change: object, text: str, tmp_path: Path, files: Files
 ) -> None:
     assert callable(change)
     change(files)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "graphql_fn", "serve"),
-        env=environment("graphql_fn", "", tmp_path, files),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, err = await process.communicate()
-    assert (process.returncode, text in err.decode()) == (2, True), err.decode()
+    done = warm.run("graphql_fn", "serve", environment=environment("graphql_fn", "", tmp_path, files))
+    assert (done.returncode, text in done.stderr) == (2, True), done.stderr

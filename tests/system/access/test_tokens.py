@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import attrs
 import pytest
+import pytest_asyncio
 
 from eventlog.embedded.ports import free_port
 from tests.support.pace import within
@@ -60,6 +61,13 @@ async def system(tmp_path: Path) -> AsyncIterator[TrackerSystem]:
         yield system
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
+    """A system for tests that count neither its tokens nor its events."""
+    async with tracker_system(tmp_path_factory.mktemp("shared"), **ASK) as system:
+        yield system
+
+
 async def has_event(system: TrackerSystem, subject: str, type_: str) -> bool:
     """Whether an aggregate has an event of a type."""
     return any(event.type == type_ for event in await system.events(subject))
@@ -86,8 +94,9 @@ async def second(system: TrackerSystem) -> AsyncIterator[str]:
     await started.stop()
 
 
-async def test_a_scope_opens_what_it_names_and_no_more(system: TrackerSystem) -> None:
-    made = {scope: await create(system.environment, f"its-{scope}", scope) for scope in ("read", "write", "admin")}
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_scope_opens_what_it_names_and_no_more(shared: TrackerSystem) -> None:
+    made = {scope: await create(shared.environment, f"its-{scope}", scope) for scope in ("read", "write", "admin")}
     asked = {
         "read": ("/api/tasks", "GET", None),
         "write": ("/api/repos", "POST", {"repo_url": REPO}),
@@ -95,17 +104,17 @@ async def test_a_scope_opens_what_it_names_and_no_more(system: TrackerSystem) ->
     }
     for mine, token in made.items():
         for needed, (path, method, document) in asked.items():
-            status, answer = await system.status(path, method, json=document, headers=token.header)
+            status, answer = await shared.status(path, method, json=document, headers=token.header)
             covered = list(made).index(mine) >= list(made).index(needed)
             assert (status == 403) == (not covered), (mine, needed, status, answer)
             if not covered:
                 assert answer["type"] == "urn:problem:not-permitted"
                 assert f"this needs {needed}" in answer["message"]
-    assert (await system.status("/api/tasks"))[0] == 401
+    assert (await shared.status("/api/tasks"))[0] == 401
     forged = made["admin"].text[:-1] + ("0" if made["admin"].text[-1] != "0" else "1")
-    assert (await system.status("/api/tasks", headers={"Authorization": f"Bearer {forged}"}))[0] == 401
-    assert (await system.status("/readyz"))[0] == 200
-    document = (await system.status("/api/openapi.json", headers=made["read"].header))[1]
+    assert (await shared.status("/api/tasks", headers={"Authorization": f"Bearer {forged}"}))[0] == 401
+    assert (await shared.status("/readyz"))[0] == 200
+    document = (await shared.status("/api/openapi.json", headers=made["read"].header))[1]
     assert document["paths"]["/api/workers/{id}/pause"]["post"]["security"] == [{"token": ["admin"]}, {"session": ["admin"]}]
 
 
@@ -125,24 +134,25 @@ async def test_the_caller_is_in_the_event_and_in_the_log_of_the_api(system: Trac
     assert registered.context.actor == f"token:{anna.id}:anna"
 
 
-async def test_a_revoked_token_is_refused_within_a_second_by_every_process_and_its_streams_end(system: TrackerSystem) -> None:
-    token = await create(system.environment, "phone", "read")
-    async with second(system) as other:
-        for url in (system.url, other):
-            async with system.http.get(f"{url}/api/tasks", headers=token.header) as answer:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_revoked_token_is_refused_within_a_second_by_every_process_and_its_streams_end(shared: TrackerSystem) -> None:
+    token = await create(shared.environment, "phone", "read")
+    async with second(shared) as other:
+        for url in (shared.url, other):
+            async with shared.http.get(f"{url}/api/tasks", headers=token.header) as answer:
                 assert answer.status == 200, url
         streams = [
-            await system.http.get(f"{url}/api/sse", headers=token.header, timeout=aiohttp.ClientTimeout(total=None))
-            for url in (system.url, other)
+            await shared.http.get(f"{url}/api/sse", headers=token.header, timeout=aiohttp.ClientTimeout(total=None))
+            for url in (shared.url, other)
         ]
         assert [stream.status for stream in streams] == [200, 200]
-        code, _, err = await program("gctd", system.environment, "token", "revoke", token.id)
+        code, _, err = await program("gctd", shared.environment, "token", "revoke", token.id)
         assert (code, "phone" in err) == (0, True), err
         with within(1.5):
             for stream in streams:
                 await until_its_end(stream)
-            for url in (system.url, other):
-                async with system.http.get(f"{url}/api/tasks", headers=token.header) as answer:
+            for url in (shared.url, other):
+                async with shared.http.get(f"{url}/api/tasks", headers=token.header) as answer:
                     assert answer.status == 401, url
 
 
@@ -154,12 +164,13 @@ async def until_its_end(stream: aiohttp.ClientResponse) -> None:
     stream.close()
 
 
-async def test_a_session_is_ended_by_sign_out_and_by_revocation_on_every_process(system: TrackerSystem) -> None:
-    token = await create(system.environment, "browser", "write")
-    async with second(system) as other:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_session_is_ended_by_sign_out_and_by_revocation_on_every_process(shared: TrackerSystem) -> None:
+    token = await create(shared.environment, "browser", "write")
+    async with second(shared) as other:
 
         async def sign_in() -> dict[str, str]:
-            async with system.http.post(f"{system.url}/api/session", headers=token.header) as answer:
+            async with shared.http.post(f"{shared.url}/api/session", headers=token.header) as answer:
                 cookie = answer.headers["Set-Cookie"]
                 assert answer.status == 204
             assert "; HttpOnly; SameSite=Strict" in cookie
@@ -169,27 +180,27 @@ async def test_a_session_is_ended_by_sign_out_and_by_revocation_on_every_process
 
         async def statuses(headers: Mapping[str, str]) -> list[int]:
             found = []
-            for url in (system.url, other):
-                async with system.http.get(f"{url}/api/tasks", headers=headers) as answer:
+            for url in (shared.url, other):
+                async with shared.http.get(f"{url}/api/tasks", headers=headers) as answer:
                     found.append(answer.status)
             return found
 
         first, kept = await sign_in(), await sign_in()
         assert await statuses(first) == await statuses(kept) == [200, 200]
-        async with system.http.get(f"{other}/api/session", headers=first) as answer:
+        async with shared.http.get(f"{other}/api/session", headers=first) as answer:
             assert await answer.json() == {
                 "actor": f"token:{token.id}:browser",
                 "scope": "write",
                 "name": "browser",
                 "session": True,
             }
-        async with system.http.post(f"{other}/api/session", headers=first) as answer:
+        async with shared.http.post(f"{other}/api/session", headers=first) as answer:
             assert answer.status == 401, "a session buys no other session"
-        async with system.http.delete(f"{other}/api/session", headers=first) as answer:
+        async with shared.http.delete(f"{other}/api/session", headers=first) as answer:
             assert (answer.status, "Max-Age=0" in answer.headers["Set-Cookie"]) == (204, True)
         await until_refused(lambda: statuses(first))
         assert await statuses(kept) == [200, 200]
-        assert (await program("gctd", system.environment, "token", "revoke", token.id))[0] == 0
+        assert (await program("gctd", shared.environment, "token", "revoke", token.id))[0] == 0
         await until_refused(lambda: statuses(kept))
 
 
@@ -287,17 +298,15 @@ async def test_a_service_that_others_reach_starts_with_a_token_or_with_insecure_
 
 async def starts(module: str, environment: Mapping[str, str], *arguments: str) -> bool:
     """Whether `serve` comes to answer requests."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, "serve", *arguments),
-        env=dict(environment),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    line = await process.stdout.readline()
-    if process.returncode is None:
-        process.terminate()
+    (output, end), nothing = os.pipe(), os.open(os.devnull, os.O_WRONLY)
+    process = await warm.fork(module, "serve", *arguments, environment=environment, streams=(None, end, nothing))
+    os.close(end)
+    os.close(nothing)
+    reader, transport = await warm.stream(output)
+    line = await reader.readline()
+    process.terminate()
     await process.wait()
+    transport.close()
     return line.startswith(b"listening on ")
 
 

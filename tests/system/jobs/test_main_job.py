@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.programs import warm
 from tests.support.tracker.go_repo import make
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
@@ -55,16 +55,8 @@ func TestAdd(t *testing.T) {
 
 async def gctd(system: TrackerSystem, *arguments: str) -> tuple[int, str, str]:
     """Run the command line as a user would: exit code, standard output, standard error."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "gctd", *arguments),
-        env=system.environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await asyncio.wait_for(process.communicate(), 110)
-    assert process.returncode is not None
-    return process.returncode, output.decode(), errors.decode()
+    done = await asyncio.to_thread(warm.run, "gctd", *arguments, environment=system.environment, seconds=110)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_from_an_address_to_scores(tmp_path: Path) -> None:

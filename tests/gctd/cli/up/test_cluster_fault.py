@@ -12,8 +12,7 @@ from tests.support.cluster.system import SERVERS, cluster_directory, clustered
 from tests.support.programs.supervised import alive
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.real
-
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 PARTS = {*SERVERS, "postgres", "serve-1", "serve-2", "pantry-1", "pantry-2", "worker-1", "worker-2"}
 STREAMS = {"GCTD", "PANTRY", "PANTRY_KEYS", "crap_jobs_scan", "crap_jobs_lanes", "gctd_logs", "KV_gctd-workers", "OBJ_gctd-blobs"}

@@ -25,7 +25,6 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.real
 
-
 ORDERLY = "ok"
 LEFT = "left by one that was killed"
 

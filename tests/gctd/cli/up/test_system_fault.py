@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.support.programs import warm
 from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
@@ -62,20 +62,14 @@ def _check_the_first_screen(said: str, ready: Mapping[str, Any]) -> None:
 def _check_that_commands_find_it(environment: Mapping[str, str]) -> None:
     """Without an address in the environment, the commands of both services ask the system that runs."""
     for program, arguments in (("gctd", ["worker", "list", "--json"]), ("pantry", ["product", "list", "--json"])):
-        done = subprocess.run(
-            [sys.executable, "-m", program, *arguments],
-            env=environment,
-            cwd="/",
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
+        done = warm.run(program, *arguments, environment=environment, directory=Path("/"), seconds=30)
         assert done.returncode == 0, done.stderr
 
 
 def _gctd(ready: Mapping[str, Any], *arguments: str) -> Any:
-    command = [sys.executable, "-m", "gctd", *arguments, "--json"]
-    done = subprocess.run(command, env={**os.environ, **ready["env"]}, cwd="/", capture_output=True, check=True, timeout=30)
+    environment = {**os.environ, **ready["env"]}
+    done = warm.run("gctd", *arguments, "--json", environment=environment, directory=Path("/"), seconds=30)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
@@ -102,6 +96,7 @@ async def test_the_ready_file_is_all_that_the_command_line_needs(tmp_path: Path)
         assert not (Path(os.environ["XDG_STATE_HOME"]) / "gctd" / "running.json").exists()
 
 
+@pytest.mark.long
 async def test_kill_9_of_the_supervisor_leaves_nothing_behind_and_the_next_start_goes_on(tmp_path: Path) -> None:
     with _system(tmp_path) as running:
         await running.ready()
@@ -116,6 +111,7 @@ async def test_kill_9_of_the_supervisor_leaves_nothing_behind_and_the_next_start
         assert await running.end(signal.SIGTERM) == 143
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["gctd serve", "gctd worker", "nats-server"])
 async def test_what_is_killed_comes_back_at_the_same_address(tmp_path: Path, part: str) -> None:
     with _system(tmp_path) as running:
@@ -126,6 +122,7 @@ async def test_what_is_killed_comes_back_at_the_same_address(tmp_path: Path, par
         assert listed == ["worker-1"]
 
 
+@pytest.mark.long
 async def test_the_tables_may_be_in_a_postgres_that_belongs_to_the_system() -> None:
     """It is restarted after a kill, ends with the system, also after a kill of the system, and serves the next start."""
     directory = Path(tempfile.mkdtemp(prefix="system-"))
