@@ -14,6 +14,7 @@ import attrs
 import pytest
 import pytest_asyncio
 
+from eventlog.commit import AggregateId
 from eventlog.embedded.ports import free_port
 from gctd.control.forges.reporting import CONCURRENT
 from tests.support.tracker.forge_double import (
@@ -76,12 +77,15 @@ class Forges:
     async def until(self, id_: str, wanted: str) -> list[Any]:
         """Wait for an event of a delivery; its events."""
 
-        async def has() -> Any:
-            events = [event.data for event in await self.system.events(f"gctd.delivery.{id_}")]
-            return events if any(type(event).__name__ == wanted for event in events) else None
+        aggregate = AggregateId.parse(f"gctd.delivery.{id_}")
+        async with self.system.log() as log:
 
-        found: list[Any] = await wait_until(has, timeout=90, every=0.2)
-        return found
+            async def has() -> Any:
+                events = [event.data async for commit in log.history(aggregate) for event in commit.events]
+                return events if any(type(event).__name__ == wanted for event in events) else None
+
+            events: list[Any] = await wait_until(has, timeout=90, every=0.1)
+        return events
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -17,7 +17,6 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.real
 
-
 REPO = "https://github.test/owner/name"
 COMMITS = [f"{number}" * 40 for number in range(1, 6)]
 
@@ -77,6 +76,7 @@ def check_once(double: ForgeDouble, number: int) -> None:
     assert paths.count(f"/repos/owner/name/issues/{number}/comments") == 1
 
 
+@pytest.mark.long
 async def test_a_kill_after_each_event_of_a_delivery(system: TrackerSystem, double: ForgeDouble) -> None:
     id_ = await deliver(system, 1)
     await kill_and_start(system)

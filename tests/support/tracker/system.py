@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import attrs
 
+from eventlog.commit import AggregateId
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from eventlog.jetstream.log import JetStreamLog
@@ -214,13 +215,11 @@ class TrackerSystem:
     async def events(self, subject: str | None = None) -> list[Any]:
         """Return all events of the log, or of one aggregate, in order."""
         async with self.log() as log:
+            if subject is not None:
+                return [event async for commit in log.history(AggregateId.parse(subject)) for event in commit.events]
             head = await log.head()
             return [
-                event
-                async for commits in log.follow(after=0, until=head.last)
-                for commit in commits
-                if subject in {None, commit.subject}
-                for event in commit.events
+                event async for commits in log.follow(after=0, until=head.last) for commit in commits for event in commit.events
             ]
 
     async def difference_from_a_fold(self) -> str | None:

@@ -10,7 +10,7 @@ from tests.support.cluster.kills import KINDS, kill
 from tests.support.cluster.load import loaded
 from tests.support.cluster.system import cluster_directory, clustered
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 @pytest.mark.timeout(600)

@@ -14,7 +14,6 @@ from tests.support.tracker.system import TrackerSystem, tracker_system
 
 pytestmark = pytest.mark.real
 
-
 DAMAGED, SOUND = "https://example.com/owner/a", "https://example.com/owner/b"
 
 

@@ -19,7 +19,6 @@ from tests.support.web.listener import Listener
 
 pytestmark = pytest.mark.real
 
-
 REPO = "https://example.com/owner/name"
 
 

@@ -26,7 +26,6 @@ from tests.support.web.listener import Listener
 
 pytestmark = pytest.mark.real
 
-
 REPO = "https://example.com/owner/name"
 TERMINAL_EVENTS = {"TaskCompleted", "TaskFailed", "TaskExpired", "TaskCancelled"}
 DECIDERS: dict[str, Decider[Any, Any, Any]] = {decider.category: decider for decider in (repo.REPO, TASK, WORKER)}
@@ -119,14 +118,19 @@ async def system(tmp_path: Path) -> AsyncIterator[TrackerSystem]:
         yield running
 
 
-async def test_kill_9_of_nats_server_four_times_under_load(system: TrackerSystem) -> None:
+KILLS = pytest.mark.parametrize(("kills", "requests"), [(1, 2), pytest.param(4, 6, marks=pytest.mark.long)])
+"""How often a part is killed, and how many requests each of four writers makes meanwhile."""
+
+
+@KILLS
+async def test_kill_9_of_nats_server_under_load(system: TrackerSystem, kills: int, requests: int) -> None:
     for number in (1, 2):
         await system.start_worker(number, FAKE_SECONDS="0.02", FAKE_PROJECTS="3", GCTD_CONCURRENCY="4")
     await system.register(REPO)
     first = await head(system)
     async with Listener(f"{system.url}/api/sse", after=first) as listener:
-        writers = [asyncio.create_task(_write(system, 6)) for _ in range(4)]
-        for _ in range(4):
+        writers = [asyncio.create_task(_write(system, requests)) for _ in range(4)]
+        for _ in range(kills):
             await more_events(listener, writers)
             await system.nats.kill()
             await asyncio.sleep(0.3)
@@ -145,19 +149,20 @@ async def _write(system: TrackerSystem, times: int) -> list[str]:
     return ids
 
 
-async def test_kill_9_of_the_control_plane_under_load(system: TrackerSystem) -> None:
+@KILLS
+async def test_kill_9_of_the_control_plane_under_load(system: TrackerSystem, kills: int, requests: int) -> None:
     await system.start_worker(1, FAKE_SECONDS="0.02", FAKE_PROJECTS="3", GCTD_CONCURRENCY="4")
     await system.register(REPO)
     first = await head(system)
     async with Listener(f"{system.url}/api/sse", after=first) as listener:
-        writers = [asyncio.create_task(_write(system, 5)) for _ in range(4)]
-        for _ in range(4):
+        writers = [asyncio.create_task(_write(system, requests)) for _ in range(4)]
+        for _ in range(kills):
             await more_events(listener, writers)
             assert system.serve is not None
             await system.serve.kill()
             await system.start_serve()
         ids = [id_ for written in await asyncio.gather(*writers) for id_ in written]
-        assert len(ids) == len(set(ids)) == 4 * 5 * 3
+        assert len(ids) == len(set(ids)) == 4 * requests * 3
         await until_all_ended(system, ids, 60)
         await check_stream(system, listener, first)
     await check_promises(system, ids)
@@ -275,10 +280,10 @@ async def test_a_wiped_stream_is_refused_not_applied_over_the_old_tables(system:
 
 class TestLeases:
     async def test_a_long_job_is_one_delivery_and_one_attempt(self, tmp_path: Path) -> None:
-        """A job of 15 s with a lease of 3 s."""
+        """A job of 8 s with a lease of 3 s."""
         async with tracker_system(tmp_path, GCTD_ACK_WAIT="3s") as system:
-            await system.start_worker(1, FAKE_SECONDS="15")
-            await system.start_worker(2, FAKE_SECONDS="15")
+            await system.start_worker(1, FAKE_SECONDS="8")
+            await system.start_worker(2, FAKE_SECONDS="8")
             await system.register(REPO)
             ids = await schedule(system)
             task = await system.until_task(ids[0], "running")

@@ -16,7 +16,6 @@ from tests.support.tracker.system import tracker_system
 
 pytestmark = pytest.mark.real
 
-
 LONGER_THAN_THE_SERVER = aiohttp.ClientTimeout(total=60)
 """The server answers after 15 s, when the client of other tests gives up."""
 WITHOUT_A_KEY = "without one, look"
