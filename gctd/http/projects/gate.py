@@ -41,7 +41,7 @@ class Judge:
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     from_: str | None = query(default=None, name="from", schema=formats.REF, description=_FROM)
-    base: str | None = query(default=None, schema=formats.REF, description=_USUAL)
+    base: str | None = query(default=None, schema=formats.REF, min_length=1, description=_USUAL)
     to: str | None = query(default=None, schema=formats.REF, description=_TO)
     threshold: float | None = query(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = query(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
@@ -62,7 +62,7 @@ class AskForVerdict:
     """Names a project's analyses, which of them to judge, and by what; the verdict is kept."""
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
-    base: str | None = member(default=None, schema=formats.REF, description=_USUAL)
+    base: str | None = member(default=None, schema=formats.REF, min_length=1, description=_USUAL)
     to: str | None = member(default=None, schema=formats.REF, description=_TO)
     threshold: float | None = member(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = member(default=None, ge=0, le=_MOST, description="most that the value of any function may be")

@@ -37,7 +37,7 @@ class Diff:
     from_: str | None = query(
         default=None, name="from", schema=formats.REF, description=f"{POINT}; the last one of another commit on the ref of `to`"
     )
-    base: str | None = query(default=None, schema=formats.REF, description=BASE)
+    base: str | None = query(default=None, schema=formats.REF, min_length=1, description=BASE)
     to: str | None = query(default=None, schema=formats.REF, description=f"{POINT}; the latest")
     limit: int = query(default=PAGE, ge=0, le=1_000_000, description="limit of the functions, the largest change first")
 
