@@ -42,7 +42,7 @@ async def give_packages(build: Path) -> None:
     async with locked(build.with_suffix(".lock")):
         if not build.exists():  # noqa: ASYNC240 - a test has nothing else to do
             found = await built()
-            await asyncio.to_thread(shutil.copytree, found / "build", build.with_suffix(".new"))
+            await asyncio.to_thread(shutil.copytree, found / "build", build.with_suffix(".new"), copy_function=_linked)
             build.with_suffix(".new").rename(build)
 
 

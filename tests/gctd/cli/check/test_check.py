@@ -93,9 +93,9 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache directory with the builds of Go's library."""
+    """A cache directory whose build cache has Go's library."""
     directory = tmp_path_factory.mktemp("check")
-    asyncio.run(go_library.give(directory))
+    asyncio.run(go_library.give_packages(directory / "check" / "go" / "build"))
     return directory
 
 
