@@ -134,7 +134,7 @@ async def test_event_streams_sessions_and_commands_work_over_https(tmp_path: Pat
             assert (stream.status, stream.content_type) == (200, "text/event-stream")
             trusted = {**settings, "PANTRY_URL": url, "SSL_CERT_FILE": str(files.authority)}
             for known, code in ((trusted, 0), ({**trusted, "SSL_CERT_FILE": ""}, 1)):
-                process = await asyncio.create_subprocess_exec(  # the authorities of a fork are those of its first import
+                process = await asyncio.create_subprocess_exec(  # a fork keeps the authorities of its first import
                     *(sys.executable, "-m", "pantry", "category", "add", "Flour", "--json"),
                     env=known,
                     stdout=asyncio.subprocess.PIPE,

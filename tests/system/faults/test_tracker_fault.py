@@ -119,7 +119,7 @@ async def system(tmp_path: Path) -> AsyncIterator[TrackerSystem]:
 
 
 KILLS = pytest.mark.parametrize(("kills", "requests"), [(1, 2), pytest.param(4, 6, marks=pytest.mark.long)])
-"""How often a part is killed, and how many requests each of four writers makes meanwhile."""
+"""How often a part is killed, and how many requests each of four writers makes."""
 
 
 @KILLS

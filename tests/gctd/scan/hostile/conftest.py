@@ -120,7 +120,7 @@ def hostile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def places(hostile_cache: Path) -> Iterator[Sequence[Path]]:
     """The paths of two repositories whose caches last over the tests, with Go's library and the build of most of their packages.
 
-    A test of the caches themselves has its repository elsewhere, and thus caches of its own.
+    A test of the caches themselves has its repository, and thus its caches, elsewhere.
     """
     yield (places := _lasting(hostile_cache))
     shutil.rmtree(places[0].parent)
