@@ -209,6 +209,7 @@ async def test_an_address_may_have_a_path() -> None:
         assert api.requests[-1].path == "/behind/a/proxy/api/tasks/task-1"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("description", "expected"),
     [
@@ -228,6 +229,7 @@ async def test_the_address_of_another_service_is_named(description: object, expe
         assert (other.value.exit_code, other.value.hint) == (ExitCode.USAGE, "set the right address with --url")
 
 
+@pytest.mark.real
 async def test_what_the_right_service_does_not_find_has_no_other_cause() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         with pytest.raises(NotFound) as missing:

@@ -25,6 +25,9 @@ QUERIES = 200 * 1024
 NAMED = {"www.w3.org", "github.com", "host", "commonmark.org", "en.wikipedia.org", "yarnpkg.com"}
 
 
+pytestmark = pytest.mark.real
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
     built_pages()
@@ -74,7 +77,6 @@ def imported_packages(entry: Path) -> set[str]:
     return names
 
 
-@pytest.mark.real
 def test_types_hold() -> None:
     node([str(UI / "node_modules" / "typescript" / "bin" / "tsc")], UI)
 
