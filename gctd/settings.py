@@ -225,5 +225,5 @@ def size(text: str) -> int:
     return next((int(text.removesuffix(unit)) * factor for unit, factor in _UNITS.items() if text.endswith(unit)), 0) or int(text)
 
 
-SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml", running=("gctd",), others=frozenset({"GCTD_GO", "GCTD_PAGES"}))
-"""Sources of the settings: flags, variables, the file, the system of `gctd up`, defaults."""
+SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml", others=frozenset({"GCTD_GO", "GCTD_PAGES"}))
+"""Sources of the settings: flags, variables, the file, for commands the running system, defaults."""

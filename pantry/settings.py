@@ -87,5 +87,5 @@ class Settings:
 _OTHER_SPELLINGS = {"PANTRY_LOGLEVEL": "PANTRY_LOG_LEVEL", "PANTRY_LOGFORMAT": "PANTRY_LOG_FORMAT"}
 
 
-SETTINGS = SettingsSource(Settings, "PANTRY", ".pantry.yaml", spellings=_OTHER_SPELLINGS, running=("pantry", "gctd"))
-"""Sources of the settings: flags, variables, the file, the system of `pantry up` or `gctd up`, defaults."""
+SETTINGS = SettingsSource(Settings, "PANTRY", ".pantry.yaml", spellings=_OTHER_SPELLINGS)
+"""Sources of the settings: flags, variables, the file, for commands the running system, defaults."""

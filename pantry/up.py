@@ -52,7 +52,7 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
                 "PANTRY_MONITORING_URL": server.monitoring_url,
                 "PANTRY_DATABASE_URL": own.database_url,
             }
-            stack.enter_context(announced("pantry", variables))
+            stack.enter_context(announced("pantry up", variables))
             show(
                 f"pantry {version('gctd')}\n"
                 f"  page   {page}\n"

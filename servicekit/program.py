@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -15,9 +16,19 @@ from terminalkit.config.loading import SettingsSource
 
 
 def service_program(
-    *, name: str, version: str, summary: str, source: SettingsSource[Any], model: ReadModel, serve: Serve
+    *,
+    name: str,
+    version: str,
+    summary: str,
+    source: SettingsSource[Any],
+    model: ReadModel,
+    serve: Serve,
+    database: Callable[[Any], str],
 ) -> Program:
-    """The program of a service: `serve`, `config show`, and `projections` with its commands for this read model."""
+    """The program of a service: `serve`, `config show`, and `projections` with its commands for this read model.
+
+    `database` gives the address of its database from its settings.
+    """
     flags, prefix = SettingFlags.of(source), source.prefix
     command = serve_command(
         flags,
@@ -26,6 +37,7 @@ def service_program(
         does="the service",
         token=f"{prefix}_AUTH_TOKEN",
         shows=[f"{name} serve --port 0", f"{name} serve --nats-url nats://127.0.0.1:4222"],
+        effective=lambda values: {"database_url": database(values)},
     )
     return Program(
         name=name,

@@ -130,6 +130,7 @@ class Service:
             source=self.source,
             model=self.model,
             serve=self.serve,
+            database=self.database,
         )
         return program.run(argv)
 

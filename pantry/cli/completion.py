@@ -19,7 +19,7 @@ def _client() -> Client:
     from pantry.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
     from pantry.settings import SETTINGS  # noqa: PLC0415 - as above
 
-    settings = SETTINGS.load().values
+    settings = SETTINGS.load(running=("url",)).values
     return Client(settings.url, token=settings.auth_token)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
-from projections.cli.configured import address_of, overrides_of, value_of
+from projections.cli.configured import address_of, is_running, is_set, overrides_of, value_of
 from projections.errors import ModelUnknown
 from projections.models import default_name, load, names
 
@@ -46,7 +46,7 @@ def _model(ctx: click.Context, option: click.Parameter, given: str | None) -> Re
 
 def _loaded(given: str | None, ctx: click.Context) -> ReadModel:
     """A read model by its name or place; without a name the default. Raises click.UsageError."""
-    name = given or default_name()
+    name = given or _usual_name()
     if name is None:
         known = ", ".join(names()) or "none"
         raise click.UsageError(f"which read model? name it with --model; installed: {known}; or module:NAME", ctx)
@@ -58,6 +58,15 @@ def _loaded(given: str | None, ctx: click.Context) -> ReadModel:
         raise click.UsageError(str(error), ctx) from error
 
 
+def _usual_name() -> str | None:
+    """The read model for commands that name none: of the only service that runs, unless the default is configured."""
+    usual = default_name()
+    if usual is not None and len(names()) > 1 and not is_set(load(usual).settings):
+        running = [name for name in names() if is_running(load(name).settings)]
+        return running[0] if len(running) == 1 else usual
+    return usual
+
+
 def _asked_for(ctx: click.Context) -> ReadModel:
     """The read model that a command is about."""
     found: ReadModel | None = ctx.params.get("model")
@@ -66,7 +75,7 @@ def _asked_for(ctx: click.Context) -> ReadModel:
 
 def _settings(ctx: click.Context) -> SettingNames | None:
     """How the service is configured whose read model a command is about; None if it is about none, and there is no default."""
-    if "model" not in ctx.params and ctx.params.get("name") is None and default_name() is None:
+    if "model" not in ctx.params and ctx.params.get("name") is None and _usual_name() is None:
         return None
     return _asked_for(ctx).settings
 
@@ -77,13 +86,19 @@ def _nats(ctx: click.Context, option: click.Parameter, given: str | None) -> str
     if given:
         return given
     settings = _settings(ctx)
-    return (settings and address_of(settings, settings.nats)) or NATS_URL
+    return (settings and address_of(settings, settings.nats, _chosen(ctx, settings))) or NATS_URL
+
+
+def _chosen(ctx: click.Context, settings: SettingNames) -> Mapping[str, str]:
+    """The addresses that options give, as far as they are known by now, by the keys of the settings."""
+    options = {settings.nats: "nats_url", settings.database: "database"}
+    return {key: ctx.params[option] for key, option in options.items() if ctx.params.get(option)}
 
 
 def replicas_of(ctx: click.Context, option: click.Parameter, given: int | None) -> int:
     """The number of servers that is given, else the one that the service is configured with, else 1."""
     settings = _settings(ctx) if given is None else None
-    found = None if settings is None else value_of(settings, "replicas")
+    found = None if settings is None else value_of(settings, "replicas", _chosen(ctx, settings))
     return given or (1 if found is None else int(option.type.convert(found, option, ctx)))
 
 
@@ -105,9 +120,12 @@ def _database(ctx: click.Context, option: click.Parameter, given: str | None) ->
     if given:
         return given
     settings = _asked_for(ctx).settings
-    if found := address_of(settings, settings.database):
+    if found := address_of(settings, settings.database, _chosen(ctx, settings)):
         return found
-    also = f"It may also be set as {settings.variable(settings.database)}, or as {settings.database} in {settings.file}."
+    also = (
+        f"No running service of yours announces it. It may be set as {settings.variable(settings.database)}, or as "
+        f"{settings.database} in {settings.file}."
+    )
     raise click.MissingParameter(also, ctx, option)
 
 
@@ -117,8 +135,8 @@ nats_option = click.option(
     callback=_nats,
     metavar="ADDRESS",
     help=(
-        f"Address of the broker; else {NATS_VARIABLE}, else as the service is configured: <SERVICE>_NATS_URL, or its settings "
-        f"file.  [default: {NATS_URL}]"
+        f"Address of the broker; else {NATS_VARIABLE}, else as the service is configured: <SERVICE>_NATS_URL, its settings file, "
+        f"or the running service.  [default: {NATS_URL}]"
     ),
 )
 database_option = click.option(
@@ -127,7 +145,7 @@ database_option = click.option(
     metavar="ADDRESS",
     help=(
         "Database of the read model: sqlite:PATH, or postgresql://USER@HOST/NAME; else as the service is configured: "
-        "<SERVICE>_DATABASE_URL, or its settings file."
+        "<SERVICE>_DATABASE_URL, its settings file, or the running service."
     ),
 )
 model_option = click.option(

@@ -17,6 +17,7 @@ from terminalkit.display.output import Output
 from terminalkit.display.table import Column
 from terminalkit.display.text import moment
 from terminalkit.exits import ExitCode
+from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ def token_commands(flags: SettingFlags[C], program: str, service: Callable[[], S
     """Return the group `token` of a program. `service` may import modules that are slow."""
 
     @asynccontextmanager
-    async def office(sources: SettingSources[Any]) -> AsyncIterator[TokenOffice]:
+    async def office(invocation: Invocation, sources: SettingSources[Any]) -> AsyncIterator[TokenOffice]:
         from eventlog.jetstream.log import JetStreamLog  # noqa: PLC0415 - slow, and help does without it
         from servicekit.access.issuing import TokenOffice  # noqa: PLC0415 - likewise
 
-        found, values = service(), sources.load().values
+        found, loaded = service(), sources.load(running=("nats_url",))
         assert found.tokens is not None, "a service with this command has tokens"
-        async with found.connected(values) as connection:
+        check_default_broker(loaded, invocation.what, up=f"{program} up", looked=True)
+        async with found.connected(loaded.values) as connection:
             log = JetStreamLog(connection, found.model.stream, found.model.registry)
             yield TokenOffice(found.tokens, log, actor=f"operator:{getpass.getuser()}")
 
@@ -75,7 +77,7 @@ def token_commands(flags: SettingFlags[C], program: str, service: Callable[[], S
         """
         from httpkit.server.callers import Scope  # noqa: PLC0415 - slow, and help does without it
 
-        async with office(sources) as desk:
+        async with office(invocation, sources) as desk:
             new = await desk.issue(name, Scope(scope), timedelta(days=days))
         if invocation.output.json:
             invocation.output.document({**_document(new.token), "token": new.text})
@@ -91,7 +93,7 @@ def token_commands(flags: SettingFlags[C], program: str, service: Callable[[], S
     @command(logs=True)
     async def list_tokens(invocation: Invocation, *, sources: SettingSources[Any]) -> int:
         """List the tokens, the newest first, with their state and the time of their last use (to the hour)."""
-        async with office(sources) as desk:
+        async with office(invocation, sources) as desk:
             tokens = await desk.tokens()
         if invocation.output.json:
             invocation.output.document([_document(one) for one in tokens])
@@ -115,7 +117,7 @@ def token_commands(flags: SettingFlags[C], program: str, service: Callable[[], S
 
         Within a second no server takes them any more.
         """
-        async with office(sources) as desk:
+        async with office(invocation, sources) as desk:
             for id_ in ids:
                 revoked = await desk.revoke(id_)
                 invocation.output.note(f"{revoked.name} ({revoked.id}) is revoked")

@@ -84,7 +84,7 @@ def client_command(
         @command(not_found=not_found, time_limit=time_limit)
         @wraps(work)
         async def with_session(invocation: Invocation, *, sources: SettingSources[Any], **arguments: Any) -> int:
-            settings, trace = sources.load().values, invocation.output.detail
+            settings, trace = sources.load(running=("url",)).values, invocation.output.detail
             async with client()(settings.url, token=settings.auth_token, trace=trace, **limits) as asked:
                 own = session(asked, invocation)
                 try:

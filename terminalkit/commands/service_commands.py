@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import click
 
 from terminalkit.commands.options import examples, output_options
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from httpkit.server.serving import ListenAddress
 
 C = TypeVar("C")
+ANNOUNCED = ("nats_url", "monitoring_url", "database_url", "cache_directory", "replicas", "event_store_max_bytes")
+"""Settings of a service that its commands need, besides its address."""
 
 Serve = Callable[..., Coroutine[Any, Any, None]]
 """`serve(settings, *, on_ready)`: serves until a signal comes, and calls `on_ready` with the address."""
@@ -34,12 +38,14 @@ def serve_command(
     token: str,
     shows: Sequence[str],
     up: str | None = None,
+    effective: Callable[[Any], Mapping[str, Any]] = lambda _: {},
 ) -> click.Command:
     """The command that runs a service, with flags for these `settings`.
 
     `serve` gives the coroutine function; it may import modules that are slow. `does` completes the sentence "Run ...".
     `token` is the variable of the token, `shows` are the examples in the help. `up` is the command that starts everything, as
-    advice if no broker is at the default address.
+    advice if no broker is at the default address. While the service answers, it is announced to the commands of the user
+    (`terminalkit.config.running`); `effective` gives the settings whose values follow from others.
     """
 
     @click.command(
@@ -59,8 +65,18 @@ at once. A token is set with {token} or in the settings file.""",
         values = loaded.values
         if up is not None:
             check_default_broker(loaded, name_of(ctx), up=up)
-        on_ready: Callable[[ListenAddress], None] = announce(output, ready_fd)
-        return run_program(serve()(values, on_ready=on_ready), values)
+        said: Callable[[ListenAddress], None] = announce(output, ready_fd)
+        with ExitStack() as stack:
+
+            def on_ready(address: ListenAddress) -> None:
+                from terminalkit.config.running import announced  # noqa: PLC0415 - slow, and help does without it
+
+                source = sources.of.source()
+                variables = source.variables(attrs.evolve(values, **effective(values)), ANNOUNCED)
+                stack.enter_context(announced(ctx.command_path, {**variables, f"{source.prefix}_URL": address.url}))
+                said(address)
+
+            return run_program(serve()(values, on_ready=on_ready), values)
 
     return run
 
@@ -84,7 +100,7 @@ Secrets are masked.""",
     @click.pass_context
     def show(ctx: click.Context, *, sources: SettingSources[Any], output: Output) -> int:
         begin(ctx, output)
-        show_settings(output, sources.load().show())
+        show_settings(output, sources.load(running=("url",)).show())
         return ExitCode.OK
 
     return config

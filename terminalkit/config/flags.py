@@ -7,7 +7,7 @@ import takes a while.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin
@@ -39,8 +39,8 @@ class SettingSources(Generic[C]):
     file: Path | None
     of: SettingFlags[C]
 
-    def load(self, *, whole: bool = False) -> LoadedSettings[C]:
-        """Return the settings, with a warning for each variable that has no effect. `whole` is as in `SettingsSource.load`.
+    def load(self, *, running: Collection[str] = ()) -> LoadedSettings[C]:
+        """Return the settings, with a warning for each variable that has no effect. `running` is as in `SettingsSource.load`.
 
         Raises Failure with the wrong value and its source.
         """
@@ -52,7 +52,7 @@ class SettingSources(Generic[C]):
             for sentence in source.unknown(os.environ):
                 invocation.output.note(f"warning: {sentence}")
         try:
-            return source.load(self.flags, file=self.file, whole=whole)
+            return source.load(self.flags, file=self.file, running=running)
         except SettingsError as error:
             why = "; ".join(str(error).splitlines())
             hint = f"{ctx.find_root().info_name} config show --help"

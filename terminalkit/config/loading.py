@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -48,7 +48,7 @@ class SettingValue:
 
 @attrs.frozen
 class LoadedSettings(Generic[C]):
-    """Settings, and by key where each came from: `flag`, `environment NAME`, `file PATH`, `default`, `running system PATH`."""
+    """Settings, and by key where each came from: `flag`, `environment NAME`, `file PATH`, `running COMMAND`, `default`."""
 
     values: C
     origins: Mapping[str, str]
@@ -150,40 +150,53 @@ class SettingsSource(Generic[C]):
     """The settings of one program: their class, the prefix of their variables, the name of the file with them.
 
     The file is looked for in the working directory, then in the home directory. `spellings` are other names of variables, and
-    `others` variables with the prefix that are not settings. `running` are the apps whose running system gives the setting `url`,
-    if no source has it.
+    `others` variables with the prefix that are not settings.
     """
 
     cls: type[C]
     prefix: str
     file: str
     spellings: Mapping[str, str] = attrs.field(factory=dict)
-    running: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
 
-    def load(self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None, whole: bool = False) -> LoadedSettings[C]:
+    def load(
+        self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None, running: Collection[str] = ()
+    ) -> LoadedSettings[C]:
         """The settings of this process: `flags` by name (None: not given), environment, `file` or the one found, defaults.
 
-        If no source has `url`, the running system of the user gives it; `whole`: and every other setting that no source has.
-        Raises SettingsError, which names every value that cannot be right and its origin.
+        `running` names the settings that the system of the user on this machine gives, if no source has them
+        (`terminalkit.config.running`). Raises SettingsError, which names every value that cannot be right and its origin, or the
+        systems if several fit.
         """
         env = {self.spellings[name]: value for name, value in os.environ.items() if name in self.spellings} | dict(os.environ)
         found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
-        return self._of_running_system(found, whole=whole) if self.running and found.origins.get("url") == "default" else found
+        return self._of_running_system(found, running) if running else found
 
-    def _of_running_system(self, loaded: LoadedSettings[C], *, whole: bool) -> LoadedSettings[C]:
-        from terminalkit.config.running import running_system  # noqa: PLC0415 - seldom wanted
+    def _of_running_system(self, loaded: LoadedSettings[C], names: Collection[str]) -> LoadedSettings[C]:
+        from terminalkit.config.running import ADDRESSES, SeveralRunning, running_system  # noqa: PLC0415 - seldom wanted
 
-        if (system := running_system(self.running)) is None:
+        fields = fields_of(self.cls, self.prefix)
+        wanted = {field.env: field for field in fields if field.name in names and loaded.origins[field.key] == "default"}
+        known = {
+            field.env: str(getattr(loaded.values, field.name))
+            for field in fields
+            if field.name in ADDRESSES and loaded.origins[field.key] != "default"
+        }
+        try:
+            system = running_system(wanted, known)
+        except SeveralRunning as error:
+            raise SettingsError(str(error)) from error
+        if system is None:
             return loaded
-        given: dict[str, Any] = {}
-        for field in fields_of(self.cls, self.prefix):
-            if field.env in system.variables and loaded.origins[field.key] == "default" and (whole or field.name == "url"):
-                given[field.name] = field.from_text(system.variables[field.env])
-        keys = [field.key for field in fields_of(self.cls, self.prefix) if field.name in given]
-        changed: Any = attrs.evolve(cast("Any", loaded.values), **given)
-        origins = {**loaded.origins, **dict.fromkeys(keys, f"running system {system.file}")}
+        given = {field: system.variables[name] for name, field in wanted.items() if name in system.variables}
+        changed: Any = attrs.evolve(cast("Any", loaded.values), **{field.name: field.from_text(given[field]) for field in given})
+        origins = {**loaded.origins, **{field.key: f"running {system}" for field in given}}
         return attrs.evolve(loaded, values=changed, origins=origins)
+
+    def variables(self, values: C, names: Collection[str]) -> Mapping[str, str]:
+        """Return the variables of the named settings that the class has and that have a value, with the values."""
+        found = {field.env: getattr(values, field.name) for field in fields_of(self.cls, self.prefix) if field.name in names}
+        return {name: str(value) for name, value in found.items() if value is not None}
 
     def unknown(self, env: Mapping[str, str]) -> list[str]:
         """Return a sentence about each variable with the prefix that has no effect.

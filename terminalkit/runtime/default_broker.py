@@ -16,11 +16,11 @@ _PATIENCE = 3.0
 _PORT = 4222
 
 
-def check_default_broker(loaded: LoadedSettings[Any], what: str, *, up: str) -> None:
+def check_default_broker(loaded: LoadedSettings[Any], what: str, *, up: str, looked: bool = False) -> None:
     """Raise Failure if the address of NATS is the default, and no server listens there.
 
-    `what` is the command of the user, `up` the command that starts everything. A chosen address is not checked: the program
-    itself waits for its server.
+    `what` is the command of the user, `up` the command that starts everything. `looked`: the running system of the user was
+    looked for. A chosen address is not checked: the program itself waits for its server.
     """
     if loaded.origins.get("nats_url") != "default":
         return
@@ -30,4 +30,5 @@ def check_default_broker(loaded: LoadedSettings[Any], what: str, *, up: str) -> 
         socket.create_connection((parts.hostname or "", parts.port or _PORT), timeout=_PATIENCE).close()
     except OSError:
         hint = f"run '{up}', or set {loaded.prefix}_NATS_URL"
-        raise Failure(what, f"no NATS at {url}", exit_code=ExitCode.UNAVAILABLE, hint=hint) from None
+        also = ", and no system of yours with its address runs on this machine" if looked else ""
+        raise Failure(what, f"no NATS at {url}{also}", exit_code=ExitCode.UNAVAILABLE, hint=hint) from None

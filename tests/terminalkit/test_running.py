@@ -1,7 +1,9 @@
-"""Commands find the system that runs on this machine, and no other value of theirs changes by it."""
+"""Commands find the system that runs on this machine, by one rule, and no other value of theirs changes by it."""
 
 from __future__ import annotations
 
+import multiprocessing
+import multiprocessing.synchronize
 import os
 import socket
 from pathlib import Path
@@ -10,7 +12,8 @@ import pytest
 
 from gctd.settings import SETTINGS
 from pantry.settings import SETTINGS as PANTRY
-from terminalkit.config.running import announced, running_system
+from terminalkit.config.loading import SettingsError
+from terminalkit.config.running import SeveralRunning, announced, running_system
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
 from terminalkit.runtime.default_broker import check_default_broker
@@ -27,44 +30,105 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_url_comes_from_the_running_system_unless_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def files(directory: Path) -> list[Path]:
+    return sorted((directory / "terminalkit" / "running").iterdir())
+
+
+def test_a_setting_comes_from_the_running_system_unless_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     default = SETTINGS.load().values
-    with announced("gctd", VARIABLES):
-        file = tmp_path / "gctd" / "running.json"
+    with announced("gctd up", VARIABLES):
+        (file,) = files(tmp_path)
         assert file.stat().st_mode & 0o777 == 0o600, "it has passwords"
-        loaded = SETTINGS.load()
-        assert (loaded.values.url, loaded.origins["url"]) == ("http://127.0.0.1:1234", f"running system {file}")
-        assert loaded.values.nats_url == default.nats_url, "a program that serves does not join by accident"
-        assert SETTINGS.load(whole=True).values.nats_url == "nats://a:b@c", "the doctor looks at the whole system"
-        assert PANTRY.load().values.url == "http://127.0.0.1:1235"
-        with announced("pantry", {"PANTRY_URL": "http://127.0.0.1:1236"}):
-            assert PANTRY.load().values.url == "http://127.0.0.1:1236", "a ledger alone comes first"
-        assert SETTINGS.load({"url": "http://flag:1"}).values.url == "http://flag:1"
+        loaded = SETTINGS.load(running=("url",))
+        assert (loaded.values.url, loaded.origins["url"]) == ("http://127.0.0.1:1234", f"running gctd up (process {os.getpid()})")
+        assert loaded.values.nats_url == default.nats_url
+        assert SETTINGS.load().values == default, "a program that serves does not join by accident"
+        assert SETTINGS.load(running=("url", "nats_url")).values.nats_url == "nats://a:b@c"
+        assert PANTRY.load(running=("url",)).values.url == "http://127.0.0.1:1235"
+        assert SETTINGS.load({"url": "http://flag:1"}, running=("url",)).values.url == "http://flag:1"
         monkeypatch.setenv("GCTD_URL", "http://environment:1")
-        assert SETTINGS.load().values.url == "http://environment:1"
+        assert SETTINGS.load(running=("url",)).values.url == "http://environment:1"
         monkeypatch.delenv("GCTD_URL")
         (tmp_path / ".gctd.yaml").write_text("url: http://file:1\n")
-        assert SETTINGS.load().values.url == "http://file:1"
+        assert SETTINGS.load(running=("url",)).values.url == "http://file:1"
         (tmp_path / ".gctd.yaml").unlink()
-    assert SETTINGS.load().values == default
+    assert SETTINGS.load(running=("url",)).values == default
+    assert files(tmp_path) == []
 
 
-def test_a_system_that_was_killed_or_a_damaged_file_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "gctd" / "running.json"
-    with announced("gctd", VARIABLES):
-        monkeypatch.setattr("terminalkit.config.running.os.kill", _no_such_process)
-        assert running_system(["gctd"]) is None
-        monkeypatch.undo()
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        for text in ("", "[]", '{"pid": 1}', f'{{"pid": {os.getpid()}, "variables": 3}}'):
+def test_the_addresses_of_two_systems_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    default = SETTINGS.load().values
+    with announced("gctd up", VARIABLES):
+        monkeypatch.setenv("GCTD_URL", "http://elsewhere:1")
+        assert SETTINGS.load(running=("nats_url",)).values.nats_url == default.nats_url
+        monkeypatch.setenv("GCTD_URL", VARIABLES["GCTD_URL"])
+        assert SETTINGS.load(running=("nats_url",)).values.nats_url == "nats://a:b@c", "it is the same system"
+
+
+def test_several_systems_are_named_if_their_values_differ() -> None:
+    with announced("gctd up", VARIABLES), announced("pantry up", {"PANTRY_URL": "http://127.0.0.1:1236"}):
+        assert SETTINGS.load(running=("url",)).values.url == "http://127.0.0.1:1234"
+        both = rf"gctd up \(process {os.getpid()}\).*pantry up \(process {os.getpid()}\)|pantry up .*gctd up "
+        with pytest.raises(SettingsError, match=both):
+            PANTRY.load(running=("url",))
+        with pytest.raises(SeveralRunning, match="PANTRY_URL"):
+            running_system({"PANTRY_URL"}, {})
+        assert running_system({"PANTRY_URL"}, {"PANTRY_URL": "http://127.0.0.1:1236"}) is not None
+    with announced("gctd up", VARIABLES), announced("gctd serve", VARIABLES):
+        assert SETTINGS.load(running=("url",)).values.url == "http://127.0.0.1:1234"
+
+
+def test_a_file_of_a_database_is_found_from_another_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with announced("bank serve", {"BANK_DATABASE_URL": "sqlite:bank.db", "BANK_NATS_URL": "nats://a"}):
+        assert running_system({"BANK_NATS_URL"}, {"BANK_DATABASE_URL": "sqlite:bank.db"}) is not None
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        system = running_system({"BANK_DATABASE_URL"}, {})
+        assert system is not None
+        assert system.variables["BANK_DATABASE_URL"] == f"sqlite:{tmp_path / 'bank.db'}"
+        assert running_system({"BANK_NATS_URL"}, {"BANK_DATABASE_URL": "sqlite:bank.db"}) is None
+
+
+def test_a_part_of_a_running_system_is_none_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with announced("gctd up", VARIABLES), monkeypatch.context() as child:
+        child.setattr(os, "getppid", os.getpid)
+        child.setattr(os, "getpid", lambda: 1)
+        with announced("gctd serve", VARIABLES | {"GCTD_NATS_URL": "nats://less:rights@c"}):
+            system = running_system({"GCTD_NATS_URL"}, {})
+    assert system is not None
+    assert (system.name, system.variables["GCTD_NATS_URL"]) == ("gctd up", "nats://a:b@c")
+
+
+def _announce_and_die(ready: multiprocessing.synchronize.Event) -> None:
+    with announced("gctd up", VARIABLES):
+        ready.set()
+        os.kill(os.getpid(), 9)
+
+
+@pytest.mark.real
+def test_a_system_that_was_killed_is_not_found_and_its_file_goes(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    process = context.Process(target=_announce_and_die, args=(ready,))
+    process.start()
+    process.join(60)
+    assert (ready.is_set(), len(files(tmp_path))) == (True, 1)
+    assert running_system({"GCTD_URL"}, {}) is None
+    assert files(tmp_path) == []
+
+
+def test_a_damaged_file_is_passed_over(tmp_path: Path) -> None:
+    for text in ("", "[]", '{"pid": 1}', '{"name": "x", "pid": 1, "parent": 1, "variables": 3}'):
+        with announced("gctd up", VARIABLES):
+            (file,) = files(tmp_path)
             file.write_text(text)
-            assert running_system(["gctd"]) is None
-        file.write_text('{"pid": 1, "variables": {}}')
-    assert file.exists(), "it is another system's now"
+            assert running_system({"GCTD_URL"}, {}) is None
 
 
-def _no_such_process(pid: int, number: int) -> None:
-    raise ProcessLookupError
+def test_a_home_that_cannot_be_written_prevents_no_start(tmp_path: Path) -> None:
+    (tmp_path / "terminalkit").write_text("")
+    with announced("gctd up", VARIABLES):
+        assert running_system({"GCTD_URL"}, {}) is None
 
 
 def test_a_program_without_a_broker_at_the_default_place_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,4 +140,6 @@ def test_a_program_without_a_broker_at_the_default_place_ends_at_once(monkeypatc
         check_default_broker(SETTINGS.load(), "serve", up="gctd up")
     assert (raised.value.why, raised.value.exit_code) == ("no NATS at nats://nats.infra.svc:4222", ExitCode.UNAVAILABLE)
     assert raised.value.hint == "run 'gctd up', or set GCTD_NATS_URL"
+    with pytest.raises(Failure, match="no system of yours with its address runs on this machine"):
+        check_default_broker(SETTINGS.load(), "token list", up="gctd up", looked=True)
     check_default_broker(SETTINGS.load({"nats_url": "nats://127.0.0.1:1"}), "serve", up="gctd up")

@@ -13,6 +13,9 @@ from terminalkit.runtime.invocation import Invocation
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
 
 
+_SETTINGS = ("url", "nats_url", "monitoring_url", "database_url", "cache_directory", "replicas")
+
+
 @click.command(
     epilog=examples(
         "gctd doctor",
@@ -20,7 +23,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
         "gctd doctor --json | jq '.[] | select(.status != \"ok\")'",
     )
 )
-@setting_options("url", "nats_url", "monitoring_url", "database_url", "cache_directory", "replicas")
+@setting_options(*_SETTINGS)
 @command(logs=True)
 async def doctor(invocation: Invocation, *, sources: Sources) -> int:
     """Check server, broker, tables, disks and the programs that workers run, and suggest remedies.
@@ -29,7 +32,7 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
     """
     from gctd.cli.doctor import diagnose, exit_code  # noqa: PLC0415 - slow
 
-    found = await diagnose(sources.load(whole=True).values)
+    found = await diagnose(sources.load(running=_SETTINGS).values)
     if invocation.output.json:
         invocation.output.document(
             [{"check": name, "status": one.verdict.value, "detail": one.detail, "fix": one.fix} for name, one in found]

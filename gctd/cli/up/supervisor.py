@@ -204,7 +204,7 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
     await supervisor.start(
         *([ChildProcess(program, system.places.logs, console) for program in stage] for stage in system.stages)
     )
-    with ready.shown(system, supervisor.pids), announced(system.app, system.environment):
+    with ready.shown(system, supervisor.pids), announced("gctd up", system.environment):
         console.say(f"all is ready: {time.monotonic() - began:.1f} s")
         console.show(system.screen)
         if demo is not None:

@@ -65,7 +65,7 @@ class System:
     if there is one, with the databases `DATABASES`.
     `addresses` are written to the ready file, `environment` has the variables of commands for this system. `screen` and `next`
     are the texts for the user: the places of everything, and the next steps. `declared` is applied before the programs start,
-    through the address `operator`, because the services may not create streams. `app` names the system to the commands.
+    through the address `operator`, because the services may not create streams.
     """
 
     places: Places
@@ -79,7 +79,6 @@ class System:
     operator: str | None = attrs.field(default=None, repr=False)
     declared: Declarations = attrs.field(factory=lambda: Declarations(()))
     note: str | None = None
-    app: str = "gctd"
 
 
 def plan(options: Options, places: Places) -> System:
@@ -108,6 +107,7 @@ def plan(options: Options, places: Places) -> System:
         "PANTRY_MONITORING_URL": monitoring,
         "PANTRY_DATABASE_URL": _database(places, postgres, "pantry"),
         "PANTRY_URL": pantry[0],
+        **({"GCTD_REPLICAS": str(_SERVERS), "PANTRY_REPLICAS": str(_SERVERS)} if cluster else {}),
     }
     inside = {
         **{name: value for name, value in settings.items() if name != "PANTRY_NATS_URL"},
@@ -124,7 +124,6 @@ def plan(options: Options, places: Places) -> System:
         "GRAPHQL_NATS_URL": tracker,
         **_ends(),
         **({"GCTD_ALLOW_LOCAL": "true"} if options.allow_local else {}),
-        **({"GCTD_REPLICAS": str(_SERVERS), "PANTRY_REPLICAS": str(_SERVERS)} if cluster else {}),
     }
     ledger = {name: value for name, value in inside.items() if not name.endswith("_NATS_URL")}
     ledger["PANTRY_NATS_URL"] = addresses_of[PANTRY.name]

@@ -78,7 +78,7 @@ async def version(invocation: Invocation, *, sources: Sources) -> int:
     """Print the number of the last migration applied, and whether it was left half done; also while the service runs."""
     from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
 
-    async with reader_at(sources.load().values.database_url) as reader:
+    async with reader_at(sources.load(running=("database_url",)).values.database_url) as reader:
         found = await reader.schema()
     if invocation.output.json:
         invocation.output.document({"version": found.version, "dirty": found.dirty})
@@ -121,7 +121,7 @@ async def _opened(sources: Sources, waiting: Callable[[str], object] | None = No
 
     patience = PATIENCE if waiting is None else _PATIENCE
     async with AsyncExitStack() as stack:
-        store = store_at(sources.load().values.database_url, patience=patience, on_waiting=waiting)
+        store = store_at(sources.load(running=("database_url",)).values.database_url, patience=patience, on_waiting=waiting)
         try:
             await stack.enter_async_context(store)
         except StoreForeign as error:

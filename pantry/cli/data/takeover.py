@@ -15,6 +15,7 @@ from terminalkit.display.output import Output
 from terminalkit.display.table import Column
 from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
+from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ async def takeover(invocation: Invocation, *, sources: Sources, source: str, zon
     except (ZoneInfoNotFoundError, ValueError):
         raise click.BadParameter(f"{zone!r} is not a time zone, as Europe/Berlin is one", param_hint="--zone") from None
     assert SERVICE.people is not None, "the service has a keyring"
-    async with source_rows(source, place) as rows, SERVICE.connected(sources.load().values) as connection:
+    loaded = sources.load(running=("nats_url",))
+    check_default_broker(loaded, invocation.what, up="pantry up", looked=True)
+    async with source_rows(source, place) as rows, SERVICE.connected(loaded.values) as connection:
         log = JetStreamLog(connection, SERVICE.model.stream, SERVICE.model.registry, people=SERVICE.people(connection))
         plan = plan_of(rows, await ledger_state(log, rows), datetime.now(UTC), keep_stock=stock == "stored")
         problems = list(plan.problems)

@@ -76,5 +76,6 @@ def _judged(types: Types) -> Schema:
         base=TEXT,
         checks=list_of(check),
         functions=list_of(function),
+        fixed=list_of(object_of(file=TEXT, line=WHOLE, function=TEXT, before=or_null(NUMBER), crap=NUMBER)),
         **types.encoded_members(MeasuredProject, prefix="Check"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.real
 
 def started_in(directory: Path) -> tuple[dict[str, str], list[str]]:
     """Return the environment and the command of a ledger with its data in a directory."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PANTRY_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GCTD_", "NATS_", "PANTRY_"))}
     environment["XDG_STATE_HOME"] = str(directory / "state")
     return environment, [sys.executable, "-m", "pantry", "up", "--port", "0", "--data-dir", str(directory / "data")]
 
@@ -43,8 +44,8 @@ def ledger(directory: Path, console: Path, **settings: str) -> Iterator[Supervis
 async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_restart(tmp_path: Path) -> None:
     environment, command = started_in(tmp_path)
 
-    def pantry(*arguments: str) -> str:
-        done = warm.run("pantry", *arguments, environment=environment, directory=Path("/"), seconds=30)
+    def pantry(*arguments: str, program: str = "pantry") -> str:
+        done = warm.run(program, *arguments, environment=environment, directory=Path("/"), seconds=30)
         return done.stdout if not done.returncode else f"failed: {done.stderr}"
 
     with supervised(command, tmp_path / "first.txt", environment) as running:
@@ -52,6 +53,10 @@ async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_
         assert len(running.descendants()) == 1, "one process and its nats-server"
         assert "{" not in running.said, "no log lines on a good start"
         assert "Flour" in pantry("product", "add", "4006381333931", "--name", "Flour", "--unit", "kg")
+        assert pantry("token", "list").startswith("ID\t")
+        assert pantry("migrate", "version").startswith("Current migration version: ")
+        verified = pantry("verify", "--json", program="projections")
+        assert json.loads(verified)["equal"], "the only service that runs"
         killed = running.find("nats-server")
         killed.kill()
         await wait_until(lambda: killed.pid not in [child.pid for child in running.descendants().values()], 10)
@@ -65,6 +70,7 @@ async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_
         await wait_until(lambda: "Ctrl-C stops" in running.said, 60)
         assert "page   http://127.0.0.2:" in running.said
         assert "Flour" in pantry("product", "list")
+        assert pantry("token", "create", "phone").startswith("pantry_")
         assert pantry("pair", "--address", "https://pantry.home") == "https://pantry.home/\n"
         assert await running.end(signal.SIGTERM) == 0
 

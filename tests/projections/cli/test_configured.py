@@ -11,10 +11,11 @@ from gctd.readmodel import MODEL as TRACKER
 from pantry.readmodel import MODEL as PANTRY
 from projections.cli import configured
 from projections.model import ReadModel
+from terminalkit.config.running import announced
 
 
 def address_of(model: ReadModel) -> str | None:
-    return configured.address_of(model.settings, model.settings.database)
+    return configured.address_of(model.settings, model.settings.database, {})
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
     home.mkdir()
     monkeypatch.chdir(here)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
     for name in ("GCTD_DATABASE_URL", "PANTRY_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     return here, home
@@ -48,7 +50,20 @@ def test_a_variable_comes_before_the_file(places: tuple[Path, Path], monkeypatch
     assert address_of(TRACKER) == "sqlite:variable.db"
 
 
-@pytest.mark.parametrize("text", ["database: [", "database:\n  url: 5"])
+def test_the_running_service_gives_both_addresses_or_none(places: tuple[Path, Path]) -> None:
+    settings = PANTRY.settings
+    with announced("pantry up", {"PANTRY_DATABASE_URL": "sqlite:/a.db", "PANTRY_NATS_URL": "nats://a"}):
+        assert address_of(PANTRY) == "sqlite:/a.db"
+        assert configured.address_of(settings, settings.nats, {settings.database: "sqlite:/a.db"}) == "nats://a"
+        assert configured.address_of(settings, settings.nats, {settings.database: "sqlite:/b.db"}) is None
+        assert address_of(TRACKER) is None
+        with announced("gctd up", {"PANTRY_DATABASE_URL": "sqlite:/c.db"}), pytest.raises(click.UsageError, match="several"):
+            address_of(PANTRY)
+        (places[0] / ".pantry.yaml").write_text("nats_url: nats://b")
+        assert address_of(PANTRY) is None, "the addresses of two systems are not mixed"
+
+
+@pytest.mark.parametrize("text", ["database: [database:\n  url: 5"])
 def test_a_file_that_is_none_is_named(places: tuple[Path, Path], text: str) -> None:
     (places[0] / ".pantry.yaml").write_text(text)
     with pytest.raises(click.UsageError, match=r"\.pantry\.yaml"):

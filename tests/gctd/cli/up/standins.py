@@ -42,6 +42,5 @@ if __name__ == "__main__":
         environment={"SOME_SETTING": "its value"},
         screen="all is there",
         next="stop it",
-        app="gctd-test",
     )
     sys.exit(asyncio.run(run(system, Console(verbose=False), ready=ReadyFile(Path(ready_file)))))

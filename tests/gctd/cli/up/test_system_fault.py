@@ -60,9 +60,18 @@ def _check_the_first_screen(said: str, ready: Mapping[str, Any]) -> None:
 
 
 def _check_that_commands_find_it(environment: Mapping[str, str]) -> None:
-    """Without an address in the environment, the commands of both services ask the system that runs."""
-    for program, arguments in (("gctd", ["worker", "list", "--json"]), ("pantry", ["product", "list", "--json"])):
-        done = warm.run(program, *arguments, environment=environment, directory=Path("/"), seconds=30)
+    """Without an address in the environment, the commands of all programs use the system that runs."""
+    for program, *arguments in (
+        ("gctd", "worker", "list", "--json"),
+        ("gctd", "token", "list"),
+        ("pantry", "product", "list", "--json"),
+        ("pantry", "token", "list"),
+        ("pantry", "migrate", "version"),
+        ("projections", "verify"),
+        ("projections", "verify", "--model", "pantry"),
+        ("projections", "streams", "plan"),
+    ):
+        done = warm.run(program, *arguments, environment=environment, directory=Path("/"), seconds=60)
         assert done.returncode == 0, done.stderr
 
 
@@ -87,13 +96,13 @@ async def test_the_ready_file_is_all_that_the_command_line_needs(tmp_path: Path)
         }
         _check_it_is_private(tmp_path / "data")
         _check_the_first_screen(running.said, ready)
-        bare = {name: value for name, value in os.environ.items() if not name.startswith(("GCTD_", "PANTRY_"))}
+        bare = {name: value for name, value in os.environ.items() if not name.startswith(("GCTD_", "NATS_", "PANTRY_"))}
         _check_that_commands_find_it(bare)
         children = list(running.descendants().values())
         assert await running.end(signal.SIGINT) == 130
         assert alive(children) == []
         assert not running.ready_file.exists()
-        assert not (Path(os.environ["XDG_STATE_HOME"]) / "gctd" / "running.json").exists()
+        assert list((Path(os.environ["XDG_STATE_HOME"]) / "terminalkit" / "running").iterdir()) == []
 
 
 @pytest.mark.long
