@@ -20,8 +20,10 @@ _NPM = _ROOT / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
 def node(arguments: Sequence[str], directory: Path) -> str:
-    """Return the output of a program. Raises subprocess.CalledProcessError."""
-    done = subprocess.run([_NODE, *arguments], cwd=directory, capture_output=True, text=True, check=True, timeout=60)
+    """Return the output of a program. If it fails, so does the test."""
+    done = subprocess.run([_NODE, *arguments], cwd=directory, capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode:
+        pytest.fail(f"{arguments[0]} ended with status {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

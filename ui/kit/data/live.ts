@@ -47,6 +47,8 @@ export class Stream {
   readonly #channel: BroadcastChannel;
   #source: EventSource | null = null;
   #leads = false;
+  /** Whether the lists were read at least once. */
+  #isRead = false;
   #reopening = 0;
   #heard = 0;
   #waiting: Live[] = [];
@@ -54,11 +56,11 @@ export class Stream {
 
   constructor(readonly settings: Settings) {
     this.#channel = new BroadcastChannel(settings.channel);
-    this.#channel.addEventListener("message", ({ data }: MessageEvent<Message>) => this.#hear(data));
   }
 
   /** Follow the events, while the page is open. */
   start(): void {
+    this.#channel.addEventListener("message", ({ data }: MessageEvent<Message>) => this.#hear(data));
     if (navigator.locks) {
       void navigator.locks.request(this.settings.channel, () => {
         this.#lead();
@@ -165,9 +167,10 @@ export class Stream {
     } else if (this.#leads) {
       return;
     } else if (message.kind === "state") {
-      const first = this.state.value.kind === "connecting" && message.state.kind === "live";
       this.state.set(message.state);
-      if (first && !this.last.value) this.#resync();
+      if (message.state.kind === "live" && !this.#isRead) this.#resync();
+    } else if (!this.#isRead) {
+      return; // the lists are read as soon as the connection is known to be live
     } else if (message.kind === "reset") {
       this.last.set("");
       this.#resync();
@@ -190,6 +193,7 @@ export class Stream {
   }
 
   #resync(): void {
+    this.#isRead = true;
     for (const listener of [...this.#resyncs]) listener();
   }
 
