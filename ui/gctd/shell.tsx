@@ -89,14 +89,17 @@ const finding = () => import("./find");
 /** The button and the key of the palette, which is read when it is first opened. */
 function Finder() {
   const [Shown, setShown] = useState<FunctionComponent<{ close: () => void }> | null>(null);
-  const [isOpen, setOpen] = useState(false);
+  const [opened, setOpened] = useState(0);
+  const times = useRef(0);
   const open = () => {
-    setOpen(true);
+    setOpened((times.current += 1));
     finding().then(
       (module) => setShown(() => module.default),
-      () => (setOpen(false), complain("The service cannot be reached.")),
+      () => (setOpened(0), complain("The service cannot be reached.")),
     );
   };
+  /** A palette that was closed reports it late: it may be open once more by then. */
+  const close = () => setOpened((now) => (now === opened ? 0 : now));
   useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
@@ -111,7 +114,7 @@ function Finder() {
       <button type="button" class="small find" aria-keyshortcuts="Control+K" onClick={open}>
         Find <kbd>Ctrl K</kbd>
       </button>
-      {isOpen && Shown && <Shown close={() => setOpen(false)} />}
+      {opened > 0 && Shown && <Shown key={opened} close={close} />}
     </>
   );
 }

@@ -19,7 +19,7 @@ import { Documentation, type Topic } from "./documentation";
 import { Editor } from "./editor";
 import { formatted } from "./format";
 import { Past } from "./past";
-import { addressOf, ask, follow, type Headers, type Placed, type Request } from "./requests";
+import { addressOf, ask, follow, type Headers, type Placed, type Request, isSubscription } from "./requests";
 import { schemaOf } from "./schema";
 import { exampleOf, forget, historyOf, keepTabs, remembered, restored, type Tab, titleOf } from "./tabs";
 
@@ -46,16 +46,6 @@ function headersOf(text: string): Headers {
   const found = objectOf(text, "headers");
   for (const [name, value] of Object.entries(found)) if (typeof value !== "string") throw new Error(`The header ${name} is not a text.`);
   return found as Headers;
-}
-
-/** Whether a definition of the text is a subscription. Names of operations and fields, strings and comments do not count. */
-function isSubscription(text: string): boolean {
-  let definitions = text.replace(/"""(?:\\"""|[^])*?"""|"(?:\\.|[^"\\\n])*"|#.*/g, "");
-  for (let before = ""; before !== definitions; ) {
-    before = definitions;
-    definitions = before.replace(/\{[^{}]*\}/g, ";");
-  }
-  return /(?:^|;)[\s,]*subscription\b/.test(definitions);
 }
 
 const shown = (value: unknown): string => JSON.stringify(value, null, 2);

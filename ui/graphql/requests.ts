@@ -26,6 +26,16 @@ export type Headers = Readonly<Record<string, string>>;
 
 export const addressOf = (name: string): string => `/function/${encodeURIComponent(name)}`;
 
+/** Whether a definition of the text is a subscription. Names of operations and fields, strings and comments do not count. */
+export function isSubscription(text: string): boolean {
+  let definitions = text.replace(/"""(?:\\"""|[^])*?"""|"(?:\\.|[^"\\\n])*"|#.*/g, "");
+  for (let before = ""; before !== definitions; ) {
+    before = definitions;
+    definitions = before.replace(/\{[^{}]*\}/g, ";");
+  }
+  return /(?:^|;)[\s,]*subscription\b/.test(definitions);
+}
+
 async function send(name: string, request: Request, headers: Headers, signal: AbortSignal | undefined): Promise<Response> {
   const init: RequestInit = { method: "POST", cache: "no-store", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(request) };
   if (signal) init.signal = signal;

@@ -42,8 +42,10 @@ export function useRepos(): Repos {
   return useCell(repos);
 }
 
-/** How many events of a repository came: its settings are in them too. */
-export const useEventsOfRepo = (url: string): number => useEvents(({ name, data }) => name === "repo" && (data as Repo).URL === url, url);
+/** How many events of a repository came: its settings are in them too. A removed one has nothing more to read. */
+export const useEventsOfRepo = (url: string): number => useEvents(({ name, data }) => name === "repo" && isThere(data as Repo) && (data as Repo).URL === url, url);
+
+const isThere = ({ Status: status }: Repo): boolean => status !== "removed";
 
 /** Read both lists again. */
 export function outdated(delay: number): void {
