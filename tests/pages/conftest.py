@@ -13,7 +13,7 @@ from gctd.domain.analysis import PackageProblem
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
-from tests.support.web.browser import Visitor, chromium, visitor
+from tests.support.web.browser import Profiles, Visitor, chromium
 from tests.support.web.node import built_pages
 
 REPO = "https://example.com/owner/shop"
@@ -40,12 +40,20 @@ SECOND = attrs.evolve(
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """A browser without a profile."""
+    """A browser without a profile, for all tests of the process."""
     async with chromium() as running:
         built_pages()
         yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def profiles(browser: Browser) -> AsyncIterator[Profiles]:
+    """Profiles of the browser that the tests of a module share."""
+    shared = Profiles(browser)
+    yield shared
+    await shared.close()
 
 
 @attrs.frozen
@@ -64,7 +72,7 @@ class Dashboard:
         return str(task["id"])
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def dashboard(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dashboard]:
     """Three projects that were analysed, one task that failed, a repository in error; the only worker is paused."""
     directory = tmp_path_factory.mktemp("dashboard")
@@ -87,11 +95,11 @@ async def dashboard(browser: Browser, tmp_path_factory: pytest.TempPathFactory) 
         yield Dashboard(system, browser, done[0]["id"], failed["id"])
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def user(dashboard: Dashboard) -> AsyncIterator[Visitor]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def user(dashboard: Dashboard, profiles: Profiles) -> AsyncIterator[Visitor]:
     """Somebody who looks at the dashboard."""
-    async with visitor(dashboard.browser, dashboard.system.url) as found:
-        yield found
+    async with profiles.visitor(dashboard.system.url) as visitor:
+        yield visitor
 
 
 @attrs.frozen
@@ -115,7 +123,7 @@ class Measured:
         return f"/repos/{repo['ID']}"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def measured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Measured]:
     """Two repositories that were analysed, and a worker that is idle."""
     directory = tmp_path_factory.mktemp("measured")
@@ -128,8 +136,8 @@ async def measured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -
         yield Measured(system, browser, project, single)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def reader(measured: Measured) -> AsyncIterator[Visitor]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def reader(measured: Measured, profiles: Profiles) -> AsyncIterator[Visitor]:
     """A visitor of the measured system."""
-    async with visitor(measured.browser, measured.system.url) as found:
-        yield found
+    async with profiles.visitor(measured.system.url) as visitor:
+        yield visitor

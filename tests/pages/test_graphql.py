@@ -7,21 +7,20 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, Response, expect
 
-from tests.support.web.browser import PATIENCE, fits, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Scheme, Visitor, accessible, visitor
 from tests.support.web.graphql import Gateway, gateway
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 MOST = 200 * 1024
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     """The gateway with the page that is built for browsers."""
     assert browser.is_connected()
@@ -29,19 +28,23 @@ async def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> 
         yield running
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(served: Gateway, browser: Browser) -> AsyncIterator[Page]:
-    """The page of the function, when its schema is read."""
-    async with visitor(browser, served.url, permissions=["clipboard-read", "clipboard-write"]) as found:
-        tab = await opened(found.context, "/function/graphql")
-        yield tab
+@pytest_asyncio.fixture(loop_scope="session")
+async def guest(served: Gateway, profiles: Profiles) -> AsyncIterator[Visitor]:
+    """Somebody who writes queries."""
+    async with profiles.visitor(served.url, permissions=["clipboard-read", "clipboard-write"]) as visitor:
+        yield visitor
         # the browser itself names the status of a query with errors
-        found.complaints[:] = [text for text in found.complaints if "status of 400" not in text]
+        visitor.complaints[:] = [text for text in visitor.complaints if "status of 400" not in text]
 
 
-async def opened(context: Any, path: str) -> Page:
-    tab: Page = await context.new_page()
-    tab.set_default_timeout(PATIENCE)
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(guest: Visitor) -> Page:
+    """The page of the function, when its schema is read."""
+    return await opened(guest, "/function/graphql")
+
+
+async def opened(guest: Visitor, path: str) -> Page:
+    tab = await guest.tab()
     await tab.goto(path)
     await expect(tab.get_by_role("heading", name="Root types")).to_be_visible()
     return tab
@@ -88,8 +91,8 @@ async def test_an_error_is_shown_at_its_place_before_and_after_a_run(page: Page)
     await expect(page.get_by_role("alert")).to_contain_text("Not prettified")
 
 
-async def test_an_error_is_shown_in_no_other_query(page: Page) -> None:
-    await page.clock.install()
+async def test_an_error_is_shown_in_no_other_query(guest: Visitor, page: Page) -> None:
+    await guest.stop_the_clock()
     error = page.get_by_text(re.compile("^Line 1: Cannot query field .helo"))
     await written(page, "{ helo }")
     await page.get_by_role("button", name="Run").click()
@@ -124,8 +127,9 @@ _SILENT = """() => {
 """The first stream gives one event, and then nothing: neither a comment nor an end."""
 
 
-async def test_a_subscription_over_a_dead_connection_is_resumed(page: Page) -> None:
-    await page.clock.install()
+@pytest.mark.long
+async def test_a_subscription_over_a_dead_connection_is_resumed(guest: Visitor, page: Page) -> None:
+    await guest.stop_the_clock()
     await page.evaluate(_SILENT)
     await written(page, "subscription { changed }")
     await page.get_by_role("button", name="Run").click()
@@ -154,43 +158,13 @@ async def test_the_documentation_is_a_click_away_and_leads_back(page: Page) -> N
 
 
 async def test_prettify_keeps_comments_and_undo_takes_it_back(page: Page) -> None:
-    ragged = (
-        "# first\nquery Named($a:Int=1,  $b:String){hello   @include(if:true) # at the end\n"
-        " ...F, again:hello # last\n} fragment F on Query{hello}"
-    )
-    await written(page, ragged)
+    await written(page, "# first\nquery Named($a:Int=1){hello} # last\n")
     await page.keyboard.press("Shift+Alt+F")
     lines = query(page).locator(".cm-line")
-    neat = [
-        "# first",
-        "query Named($a: Int = 1, $b: String) {",
-        "  hello @include(if: true)",
-        "  # at the end",
-        "  ...F",
-        "  again: hello",
-        "  # last",
-        "}",
-    ]
-    await expect(lines).to_have_text([*neat, "", "fragment F on Query {", "  hello", "}", ""])
+    await expect(lines).to_have_text(["# first", "query Named($a: Int = 1) {", "  hello", "}", "", "# last", ""])
     await page.keyboard.press("Control+Z")
     await expect(lines.first).to_have_text("# first")
     await expect(lines.nth(1)).to_contain_text("$a:Int=1")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "query subscription { hello }",
-        "{ hello } # }\n# subscription { hello }",
-        "fragment subscription on Query { hello } { ...subscription }",
-    ],
-)
-async def test_a_query_with_the_word_subscription_has_one_result(page: Page, text: str) -> None:
-    await written(page, text)
-    async with page.expect_request(lambda one: one.method == "POST") as asked:
-        await page.get_by_role("button", name="Run").click()
-    assert "text/event-stream" not in (await (await asked.value).all_headers())["accept"]
-    await expect(page.get_by_text(re.compile(r"^\d+, \d+ ms, \d+ bytes$"))).to_be_visible()
 
 
 async def test_tabs_and_the_history_outlive_the_page_and_headers_do_not(page: Page) -> None:
@@ -255,23 +229,24 @@ async def test_a_gateway_with_a_token_asks_for_it_once(browser: Browser, tmp_pat
         found.complaints.clear()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_at_any_width(served: Gateway, browser: Browser, scheme: Any) -> None:
-    async with visitor(browser, served.url, color_scheme=scheme, reduced_motion="reduce") as found:
-        tab = await opened(found.context, "/")
+@pytest.mark.parametrize(
+    "schemes",
+    [("light", "dark"), pytest.param(("dark", "light"), marks=pytest.mark.long)],
+    ids=["wide and light, narrow and dark", "wide and dark, narrow and light"],
+)
+async def test_axe_finds_nothing_at_any_width(served: Gateway, profiles: Profiles, schemes: tuple[Scheme, Scheme]) -> None:
+    async with profiles.visitor(served.url, reduced_motion="reduce") as guest:
+        tab = await opened(guest, "/")
         await tab.get_by_role("button", name="Run").click()
         await expect(result(tab)).to_contain_text("Hello world")
-        for width in (1440, 390):
-            await tab.set_viewport_size({"width": width, "height": 800})
-            await fits(tab, width)
-            assert await found_by_axe(tab) == [], width
+        await accessible(tab, schemes, narrow=390)
 
 
 async def test_all_that_it_loads_is_at_most_200_kb(served: Gateway, browser: Browser) -> None:
     files: list[Response] = []
     async with visitor(browser, served.url) as found:
         found.context.on("response", lambda answer: files.append(answer))  # noqa: PLW0108 - Playwright marks its listeners
-        await opened(found.context, "/function/graphql")
+        await opened(found, "/function/graphql")
         sizes = [
             len(gzip.compress(await one.body(), 9)) for one in files if one.request.method == "GET" and "/api/" not in one.url
         ]

@@ -12,7 +12,7 @@ from tests.support.tracker.go_repo import make, module
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.web.browser import visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 SCAN = 120_000
 """Milliseconds that a scan may take."""
@@ -48,6 +48,7 @@ class Clicks:
         self.count += 1
 
 
+@pytest.mark.long
 async def test_few_clicks_lead_from_an_address_and_from_a_comment_to_lines(browser: Browser, tmp_path: Path) -> None:
     repo = make(tmp_path / "shop", files=FILES)
     async with (

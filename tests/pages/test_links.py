@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.pages.conftest import FIRST, Measured
 from tests.support.web.browser import Visitor, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def leads(page: Page, link: Locator, address: str) -> None:

@@ -11,7 +11,7 @@ from tests.pages.conftest import Dashboard
 from tests.support.waiting import wait_until
 from tests.support.web.browser import Visitor, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def shown(page: Page) -> list[str]:
@@ -68,8 +68,8 @@ window.EventSource = class extends Real {
 
 
 async def test_a_stream_that_hangs_is_opened_once_more_and_nothing_is_missed(dashboard: Dashboard, user: Visitor) -> None:
-    await user.context.add_init_script(_MUTABLE)
-    await user.context.clock.install()
+    await user.begin_with(_MUTABLE)
+    await user.stop_the_clock()
     page = await user.open("/")
     await page.evaluate("window.streams[0].hangs = true")
     task = await dashboard.queued()
@@ -80,6 +80,7 @@ async def test_a_stream_that_hangs_is_opened_once_more_and_nothing_is_missed(das
     assert await page.evaluate("window.streams.map(stream => stream.readyState)") == [2, 1]
 
 
+@pytest.mark.long
 async def test_a_killed_server_is_seen_and_nothing_is_missed_or_shown_twice(dashboard: Dashboard) -> None:
     async with visitor(dashboard.browser, dashboard.system.url) as user:
         page = await user.open("/")

@@ -8,9 +8,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.pages.conftest import Measured
-from tests.support.web.browser import Visitor, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Visitor, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def find(page: Page, text: str) -> None:
@@ -49,9 +49,24 @@ async def test_actions_of_the_page_are_found(measured: Measured, reader: Visitor
     await expect(page.get_by_role("button", name="Pause")).to_be_visible()
 
 
+async def test_the_key_opens_it_while_it_is_being_closed(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open("/workers")
+    await find(page, "projec page")
+    await page.evaluate(
+        """() => {
+          document.querySelector("dialog.palette").close();
+          dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }));
+        }"""
+    )
+    await expect(page.get_by_role("combobox", name=re.compile("^Go to"))).to_be_focused(timeout=10_000)
+    await expect(page.get_by_role("combobox", name=re.compile("^Go to"))).to_have_value("")
+
+
 @pytest.mark.parametrize("width", [1280, 390])
-async def test_the_palette_is_accessible_and_says_what_it_does_not_have(measured: Measured, width: int) -> None:
-    async with visitor(measured.browser, measured.system.url, viewport={"width": width, "height": 740}) as someone:
+async def test_the_palette_is_accessible_and_says_what_it_does_not_have(
+    measured: Measured, width: int, profiles: Profiles
+) -> None:
+    async with profiles.visitor(measured.system.url, viewport={"width": width, "height": 740}) as someone:
         page = await someone.open("/")
         await page.get_by_role("button", name="Find").click()
         palette = page.get_by_role("dialog", name="Go to")

@@ -11,9 +11,9 @@ import pytest
 from playwright.async_api import CDPSession, Page, expect
 
 from tests.pages.conftest import FIRST, Measured
-from tests.support.web.browser import Visitor, visitor
+from tests.support.web.browser import Profiles, Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 740}, "has_touch": True, "is_mobile": True}
 
@@ -37,8 +37,8 @@ async def middle_of(page: Page) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-async def test_a_swipe_over_the_dots_scrolls_and_chooses_nothing(measured: Measured) -> None:
-    async with visitor(measured.browser, measured.system.url, **PHONE) as someone:
+async def test_a_swipe_over_the_dots_scrolls_and_chooses_nothing(measured: Measured, profiles: Profiles) -> None:
+    async with profiles.visitor(measured.system.url, **PHONE) as someone:
         page = await someone.open(await measured.address())
         session = await someone.context.new_cdp_session(page)
         names = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key] .name")
@@ -53,8 +53,8 @@ async def test_a_swipe_over_the_dots_scrolls_and_chooses_nothing(measured: Measu
         await expect(names).to_have_count(6)
 
 
-async def test_an_area_is_selected_by_finger_in_a_mode_of_its_own(measured: Measured) -> None:
-    async with visitor(measured.browser, measured.system.url, **PHONE) as someone:
+async def test_an_area_is_selected_by_finger_in_a_mode_of_its_own(measured: Measured, profiles: Profiles) -> None:
+    async with profiles.visitor(measured.system.url, **PHONE) as someone:
         page = await someone.open(await measured.address())
         session = await someone.context.new_cdp_session(page)
         mode = page.get_by_role("button", name="Select an area")
@@ -66,8 +66,8 @@ async def test_an_area_is_selected_by_finger_in_a_mode_of_its_own(measured: Meas
         await expect(mode).to_have_attribute("aria-pressed", "false")
 
 
-async def test_a_tap_names_the_nearest_dot_and_another_opens_it(measured: Measured) -> None:
-    async with visitor(measured.browser, measured.system.url, **PHONE) as someone:
+async def test_a_tap_names_the_nearest_dot_and_another_opens_it(measured: Measured, profiles: Profiles) -> None:
+    async with profiles.visitor(measured.system.url, **PHONE) as someone:
         page = await someone.open(await measured.address())
         plot = page.locator(".scatter .plot")
         await plot.focus()
@@ -82,9 +82,9 @@ async def test_a_tap_names_the_nearest_dot_and_another_opens_it(measured: Measur
         await expect(page).to_have_url(re.compile("/functions/Added$"))
 
 
-async def test_the_navigation_shows_the_current_page(measured: Measured) -> None:
+async def test_the_navigation_shows_the_current_page(measured: Measured, profiles: Profiles) -> None:
     narrow = PHONE | {"viewport": {"width": 260, "height": 640}}
-    async with visitor(measured.browser, measured.system.url, **narrow) as someone:
+    async with profiles.visitor(measured.system.url, **narrow) as someone:
         page = await someone.open("/")
         for address, name, group in (
             ("/projections", "Projections", "Operations"),
@@ -100,11 +100,11 @@ async def test_the_navigation_shows_the_current_page(measured: Measured) -> None
             assert box["x"] + box["width"] <= 260, address
 
 
-async def test_an_analysis_prints_with_its_table_the_gate_and_the_distribution(measured: Measured) -> None:
+async def test_an_analysis_prints_with_its_table_the_gate_and_the_distribution(measured: Measured, profiles: Profiles) -> None:
     """The print is on white also in the dark scheme, and it has all functions, not only the visible ones."""
     many = {f"p{number % 5}/f.go:Function{number}": (1 + number % 40, float(number % 101)) for number in range(120)}
     await measured.single.analyze(attrs.evolve(FIRST, commit_sha="5" * 40, measured=many))
-    async with visitor(measured.browser, measured.system.url, color_scheme="dark") as someone:
+    async with profiles.visitor(measured.system.url, color_scheme="dark") as someone:
         page = await someone.open(f"/analyses/{await measured.single.id}")
         await expect(page.get_by_role("region", name="Gate").get_by_text("functions that are worse")).to_be_visible()
         rows = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key]")

@@ -10,10 +10,10 @@ from playwright.async_api import Browser
 
 from tests.pages.kitchen.cooking import JAM, TEA
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, pantry_system
-from tests.support.web.browser import Visitor, visitor
+from tests.support.web.browser import Profiles, Visitor
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def kitchen(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PantrySystem]:
     """A pantry with some products, two of them low."""
     async with pantry_system(tmp_path_factory.mktemp("kitchen")) as system:
@@ -29,8 +29,8 @@ async def kitchen(browser: Browser, tmp_path_factory: pytest.TempPathFactory) ->
         yield system
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def cook(kitchen: PantrySystem, browser: Browser) -> AsyncIterator[Visitor]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def cook(kitchen: PantrySystem, profiles: Profiles) -> AsyncIterator[Visitor]:
     """Somebody in the kitchen."""
-    async with visitor(browser, kitchen.one.url) as found:
+    async with profiles.visitor(kitchen.one.url) as found:
         yield found

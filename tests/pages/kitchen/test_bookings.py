@@ -10,30 +10,14 @@ from playwright.async_api import Browser, expect
 
 from tests.pages.kitchen.cooking import BEANS, RICE, TEA, code, only_said_of_itself, product, stocked
 from tests.support.pantry.system import FLOUR, PantrySystem, pantry_system
-from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Visitor, fits, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 PHONE: dict[str, Any] = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_and_the_console_is_silent(kitchen: PantrySystem, browser: Browser, scheme: Any) -> None:
-    async with visitor(browser, kitchen.one.url, color_scheme=scheme, reduced_motion="reduce") as cook:
-        page = await cook.open()
-        await expect(page.get_by_text("Milk")).to_be_visible()
-        assert await found_by_axe(page) == []
-        for address, there in (
-            (f"?product={FLOUR}", "in 10.3 kg"),
-            (f"?product={code(999)}", "There is no product with"),
-            ("?low=1", "Milk"),
-        ):
-            await page.goto(f"{kitchen.one.url}/{address}")
-            await expect(page.get_by_text(there)).to_be_visible()
-            assert await found_by_axe(page) == [], address
-
-
-async def test_a_phone_shows_all_of_it_without_scrolling_sideways(kitchen: PantrySystem, browser: Browser) -> None:
-    async with visitor(browser, kitchen.one.url, **PHONE) as cook:
+async def test_a_phone_shows_all_of_it_without_scrolling_sideways(kitchen: PantrySystem, profiles: Profiles) -> None:
+    async with profiles.visitor(kitchen.one.url, **PHONE) as cook:
         page = await cook.open()
         await expect(page.get_by_text("Milk")).to_be_visible()
         await fits(page, 320, "html, main, .table-box, .product")

@@ -14,7 +14,7 @@ from tests.support.waiting import wait_until
 from tests.support.web.barcodes import CODES, POSES, Pose, picture
 from tests.support.web.browser import visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 LEAST = 0.95
 

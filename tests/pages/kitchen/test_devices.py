@@ -15,9 +15,9 @@ from httpkit.server.callers import Scope
 from pantry.readmodel.model import ACCESS
 from servicekit.access.issuing import TokenOffice
 from tests.support.pantry.system import FLOUR, PantrySystem, log_of, pantry_system
-from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Visitor, fits, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 PHONE = {"viewport": {"width": 390, "height": 800}}
 READ = """async (png) => {
@@ -50,7 +50,7 @@ class Home:
         return self.system.one.url
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def home(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Home]:
     """A pantry with flour."""
     async with pantry_system(tmp_path_factory.mktemp("devices"), PANTRY_SERVER_REQUIRETOKENS="true") as system:
@@ -89,8 +89,10 @@ async def only_refusals(*visitors: Visitor) -> None:
         each.complaints.clear()
 
 
-async def test_a_phone_that_scans_the_code_is_signed_in_books_and_is_signed_out_by_the_page(home: Home, browser: Browser) -> None:
-    async with visitor(browser, home.url) as cook, visitor(browser, home.url, **PHONE) as anna, visitor(browser, home.url) as eve:
+async def test_a_phone_that_scans_the_code_is_signed_in_books_and_is_signed_out_by_the_page(
+    home: Home, profiles: Profiles
+) -> None:
+    async with profiles.visitor(home.url) as cook, profiles.visitor(home.url, **PHONE) as anna, profiles.visitor(home.url) as eve:
         page = await signed_in(cook, home)
         await page.get_by_label("Name", exact=True).fill("phone of Anna")
         await page.get_by_role("button", name="Show code").click()
@@ -102,8 +104,8 @@ async def test_a_phone_that_scans_the_code_is_signed_in_books_and_is_signed_out_
         assert (link.partition("#")[0], len(secret)) == (f"{home.url}/", 69)
 
         asked: list[Request] = []
-        anna.context.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - Playwright marks it
         phone = await anna.context.new_page()
+        phone.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - Playwright marks it
         await phone.goto(link)
         await expect(phone.get_by_text("This device is signed in: phone of Anna")).to_be_visible()
         await expect(phone.locator('[data-live="live"]')).to_be_visible()
@@ -133,8 +135,8 @@ async def test_a_phone_that_scans_the_code_is_signed_in_books_and_is_signed_out_
         await only_refusals(cook, anna, eve)
 
 
-async def test_a_device_that_is_signed_in_keeps_its_session_and_leaves_the_code(home: Home, browser: Browser) -> None:
-    async with visitor(browser, home.url) as cook, visitor(browser, home.url, **PHONE) as other:
+async def test_a_device_that_is_signed_in_keeps_its_session_and_leaves_the_code(home: Home, profiles: Profiles) -> None:
+    async with profiles.visitor(home.url) as cook, profiles.visitor(home.url, **PHONE) as other:
         page = await signed_in(cook, home)
         await page.get_by_label("May").select_option(label="only look")
         await page.get_by_role("button", name="Show code").click()

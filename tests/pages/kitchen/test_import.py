@@ -12,7 +12,7 @@ from tests.pages.kitchen.cooking import code, only_said_of_itself
 from tests.support.pantry.system import MILK, PantrySystem
 from tests.support.web.browser import Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def test_a_table_that_is_being_booked_gets_no_second_key(kitchen: PantrySystem, cook: Visitor) -> None:

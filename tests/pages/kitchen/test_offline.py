@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.pages.kitchen.cooking import CORN, NUTS, PEAS, code, only_said_of_itself, product, scan, stocked
 from tests.support.pantry.system import PantrySystem
 from tests.support.waiting import wait_until
-from tests.support.web.browser import found_by_axe, killed_chromium, visitor
+from tests.support.web.browser import Profiles, found_by_axe, killed_chromium
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
-async def test_a_killed_server_is_seen_and_no_booking_is_lost_or_made_twice(kitchen: PantrySystem, browser: Browser) -> None:
+async def test_a_killed_server_is_seen_and_no_booking_is_lost_or_made_twice(kitchen: PantrySystem, profiles: Profiles) -> None:
     await stocked(kitchen.one, PEAS, "Peas", 10)
-    async with visitor(browser, kitchen.one.url) as cook:
+    async with profiles.visitor(kitchen.one.url) as cook:
         page = await cook.open(f"/?product={PEAS}")
         panel = product(page, "Peas")
         await expect(panel.get_by_text("10 piece", exact=True)).to_be_visible()
@@ -41,10 +41,10 @@ async def test_a_killed_server_is_seen_and_no_booking_is_lost_or_made_twice(kitc
 
 
 async def test_bookings_without_a_network_are_sent_in_order_and_refusals_are_listed_one_by_one(
-    kitchen: PantrySystem, browser: Browser
+    kitchen: PantrySystem, profiles: Profiles
 ) -> None:
     await stocked(kitchen.one, CORN, "Corn", 2)
-    async with visitor(browser, kitchen.one.url) as cook:
+    async with profiles.visitor(kitchen.one.url) as cook:
         page = await cook.open(f"/?product={CORN}&scan=out")
         await expect(product(page, "Corn")).to_be_visible()
         await cook.context.set_offline(True)
@@ -80,32 +80,12 @@ async def test_bookings_without_a_network_are_sent_in_order_and_refusals_are_lis
         await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "status of 4", "ERR_NETWORK")
 
 
-async def test_a_refused_booking_is_tried_again_once_by_two_clicks(kitchen: PantrySystem, browser: Browser) -> None:
-    dates = code(994)
-    await stocked(kitchen.one, dates, "Dates", 1)
-    async with visitor(browser, kitchen.one.url) as cook:
-        page = await cook.open(f"/?product={dates}&scan=out")
-        await expect(product(page, "Dates")).to_be_visible()
-        await scan(page, dates)
-        await scan(page, dates)
-        refused = page.get_by_role("region", name="Refused changes").get_by_role("listitem")
-        await expect(refused).to_have_count(1)
-        await kitchen.one.moved("in", 5, dates)
-        again = page.get_by_role("button", name="Try again Dates: 1 piece out")
-        await again.evaluate("(button) => { button.click(); button.click(); }")
-        await expect(refused).to_have_count(0)
-        await expect(page.get_by_role("region", name="Waiting changes")).to_have_count(0)
-        await expect(product(page, "Dates").get_by_text("4 piece", exact=True)).to_be_visible()
-        assert await kitchen.one.stock(dates) == 4
-        await only_said_of_itself(cook, "status of 4")
-
-
 async def test_a_booking_of_a_product_that_the_browser_did_not_know_shows_the_product(
-    kitchen: PantrySystem, browser: Browser
+    kitchen: PantrySystem, profiles: Profiles
 ) -> None:
     """The answer to the booking comes without the events."""
     figs = code(995)
-    async with visitor(browser, kitchen.one.url) as cook:
+    async with profiles.visitor(kitchen.one.url) as cook:
         silent = {"content_type": "text/event-stream", "body": "retry: 600000\n\n"}
         await cook.context.route(re.compile("/api/v1/events"), lambda route: route.fulfill(**silent))
         page = await cook.context.new_page()
@@ -123,6 +103,7 @@ async def test_a_booking_of_a_product_that_the_browser_did_not_know_shows_the_pr
         await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "ERR_NETWORK")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_two_phones_without_a_network_whose_browsers_are_killed_book_each_scan_once(
     kitchen: PantrySystem, tmp_path: Path

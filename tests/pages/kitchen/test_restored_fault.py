@@ -12,7 +12,7 @@ from tests.pages.kitchen.cooking import only_said_of_itself, stocked
 from tests.support.pantry.system import FLOUR, MILK, pantry_system
 from tests.support.web.browser import visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def test_an_open_page_shows_the_restored_ledger(browser: Browser, tmp_path: Path) -> None:

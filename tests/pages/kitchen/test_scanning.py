@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Route, expect
 
 from pantry.domain import gtin
 from tests.pages.kitchen.cooking import DILL, EGGS, OATS, SALT, code, product, scan, stocked
@@ -14,7 +13,7 @@ from tests.support.pantry.system import FLOUR, MILK, PantrySystem
 from tests.support.web.barcodes import ean_13
 from tests.support.web.browser import Visitor, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def test_a_scanned_code_is_shown_wherever_one_is_and_a_wrong_one_refused(kitchen: PantrySystem, cook: Visitor) -> None:
@@ -134,100 +133,13 @@ DETECTOR = """globalThis.BarcodeDetector = class {
 
 @pytest.mark.parametrize("has_own", [False, True], ids=["our decoder", "the browser's"])
 async def test_the_camera_reads_codes_by_our_decoder_or_the_browsers(cook: Visitor, has_own: bool) -> None:
-    await cook.context.add_init_script(FILMED.replace("MODULES", f'"{ean_13(MILK)}"'))
+    await cook.begin_with(FILMED.replace("MODULES", f'"{ean_13(MILK)}"'))
     if has_own:
-        await cook.context.add_init_script(DETECTOR.replace("CODE", MILK))
+        await cook.begin_with(DETECTOR.replace("CODE", MILK))
     page = await cook.open()
     await page.get_by_role("button", name="Camera").click()
     await expect(product(page, "Milk")).to_be_visible()
     await expect(page.get_by_label("Camera picture")).to_have_count(0)
-
-
-@pytest.mark.parametrize(
-    ("typed", "stands_for"),
-    [
-        ("96385074", "0000096385074"),
-        ("]E496385074", "0000096385074"),
-        ("04252614", "0042100005264"),
-        ("]E04006381333931", "4006381333931"),
-        ("04006381333931", "4006381333931"),
-        ("036000291452", "0036000291452"),
-    ],
-    ids=["EAN-8", "EAN-8 with an AIM identifier", "UPC-E", "EAN-13 with an AIM identifier", "GTIN-14", "UPC-A"],
-)
-async def test_short_codes_and_identifiers_of_scanners_are_understood(cook: Visitor, typed: str, stands_for: str) -> None:
-    page = await cook.open()
-    await expect(page.get_by_text("Milk")).to_be_visible()
-    await press(page, keys(typed, 8), "Enter")
-    await expect(page).to_have_url(re.compile(f"product={stands_for}"))
-    await expect(page.get_by_role("alert").get_by_text("is not a barcode")).to_have_count(0)
-
-
-def keys(code: str, gap: float, *, french: bool = False) -> list[dict[str, Any]]:
-    """The keys of a scanner that types a code, with the times between them in milliseconds."""
-    row = {digit: (character if french else digit) for digit, character in zip("1234567890", "&é\"'(-è_çà", strict=True)}
-    places = {"]": "BracketRight"}
-    return [
-        {
-            "key": row.get(character, "$" if french and character == "]" else character),
-            "code": places.get(character, f"Digit{character}" if character.isdigit() else f"Key{character.upper()}"),
-            "at": number * gap,
-        }
-        for number, character in enumerate(code)
-    ]
-
-
-async def press(page: Page, pressed: list[dict[str, Any]], end: str) -> None:
-    """Press keys with their recorded times, then the last key 5 ms after them."""
-    last = {"key": end, "code": end, "at": pressed[-1]["at"] + 5}
-    await page.evaluate(
-        """(pressed) => {
-          document.activeElement.blur();
-          const begin = performance.now() + 10_000 * Math.random();
-          for (const { key, code, at } of pressed) {
-            const event = new KeyboardEvent("keydown", { key, code, bubbles: true, cancelable: true });
-            Object.defineProperty(event, "timeStamp", { value: begin + at });
-            document.body.dispatchEvent(event);
-          }
-        }""",
-        [*pressed, last],
-    )
-
-
-@pytest.mark.parametrize(
-    ("pressed", "end", "stands_for"),
-    [
-        (keys("96385074", 8), "Enter", "0000096385074"),
-        (keys("96385074", 8), "Tab", "0000096385074"),
-        (keys(FLOUR, 12, french=True), "Enter", FLOUR),
-        (keys(f"]E0{FLOUR}", 12, french=True), "Enter", FLOUR),
-        (keys(f"]d2010{FLOUR}1726013110LOT7", 6), "Enter", FLOUR),
-        (keys(FLOUR, 220), "Enter", FLOUR),
-        (keys("96385074", 150), "Enter", None),
-        (keys(FLOUR, 220), "Tab", None),
-    ],
-    ids=[
-        "EAN-8",
-        "ends with Tab",
-        "French keyboard",
-        "French with AIM",
-        "DataMatrix",
-        "slow radio",
-        "a person",
-        "a person's Tab",
-    ],
-)
-async def test_traces_of_scanners_are_scans_and_typing_is_not(
-    cook: Visitor, pressed: list[dict[str, Any]], end: str, stands_for: str | None
-) -> None:
-    page = await cook.open()
-    await expect(page.get_by_text("Milk")).to_be_visible()
-    await press(page, pressed, end)
-    if stands_for is None:
-        await press(page, keys(MILK, 8), "Enter")
-        stands_for = MILK
-    await expect(page).to_have_url(re.compile(f"product={stands_for}"))
-    await expect(page.get_by_role("region", name="Problems")).to_have_count(0)
 
 
 async def test_a_pack_is_asked_for_once_and_books_its_factor_and_another_code_names_the_product(

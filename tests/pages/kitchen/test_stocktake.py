@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem
 from tests.support.web.browser import Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def test_no_tab_loses_or_repeats_what_another_one_counted(kitchen: PantrySystem, cook: Visitor) -> None:

@@ -15,9 +15,9 @@ from playwright.async_api import Browser, Page, expect
 from tests.pages.conftest import FIRST, SECOND
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.system import tracker_system
-from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Visitor, fits
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 MANY = 50_000
 
@@ -34,7 +34,7 @@ class Shown:
         return f"/analyses/{await self.project.id}{rest}"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shown]:
     directory = tmp_path_factory.mktemp("screens")
     async with tracker_system(directory) as system:
@@ -47,38 +47,15 @@ async def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
         yield Shown(project, large, browser)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def user(shown: Shown) -> AsyncIterator[Visitor]:
-    async with visitor(shown.browser, shown.project.system.url) as found:
+@pytest_asyncio.fixture(loop_scope="session")
+async def user(shown: Shown, profiles: Profiles) -> AsyncIterator[Visitor]:
+    async with profiles.visitor(shown.project.system.url) as found:
         yield found
 
 
 def names(page: Page, table: str) -> Any:
     """The names in the rows of a table."""
     return page.get_by_role("table", name=table, exact=True).locator("tbody tr[data-key] .name")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_on_these_screens_and_the_console_is_silent(shown: Shown, scheme: Any) -> None:
-    options = {"color_scheme": scheme, "reduced_motion": "reduce"}
-    async with visitor(shown.browser, shown.project.system.url, **options) as someone:
-        page = await someone.open("/analyses")
-        for address, text in {
-            "/analyses": "2222222222",
-            await shown.address(): "functions that are worse",
-            await shown.address("/history"): "measured differently",
-            "/log": "TaskCompleted",
-            "/log/1": "as WorkerStarted at 1 left it",
-            "/projections": "No aggregate is parked",
-        }.items():
-            await page.goto(shown.project.system.url + address)
-            await expect(page.get_by_text(text).first).to_be_visible()
-            await expect(page.locator(".skeleton")).to_have_count(0)
-            assert await found_by_axe(page) == [], address
-            await page.set_viewport_size({"width": 320, "height": 640})
-            await fits(page, 320)
-            assert await found_by_axe(page) == [], address
-            await page.set_viewport_size({"width": 1280, "height": 800})
 
 
 async def test_an_analysis_names_the_worst_functions_and_what_would_help(shown: Shown, user: Visitor) -> None:

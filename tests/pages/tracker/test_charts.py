@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from itertools import pairwise
-from typing import Any
 
 import attrs
 import pytest
@@ -13,9 +11,9 @@ from playwright.async_api import Locator, Page, Route, expect
 
 from tests.pages.conftest import FIRST, Dashboard, Measured
 from tests.support.tracker.made_project import Project
-from tests.support.web.browser import Visitor, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Visitor, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 FAR_FROM_UTC = "Asia/Kathmandu"
 _PIXELS = """(canvas, [left, width]) => {
@@ -29,12 +27,6 @@ _PIXELS = """(canvas, [left, width]) => {
 def tip(figure: Locator) -> Locator:
     """Return the description of the selected point."""
     return figure.locator(".tip-box p")
-
-
-def luminance(red: float, green: float, blue: float) -> float:
-    """Relative luminance, 0 to 1 (WCAG 2)."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 async def ticks(page: Page) -> None:
@@ -125,32 +117,6 @@ async def test_all_maps_colour_by_the_share_of_risky_functions(measured: Measure
     await expect(page.locator('g[data-tile="pricing"]')).to_have_class("risk-5")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_scale_is_in_order_of_lightness_for_every_eye(measured: Measured, scheme: Any) -> None:
-    """Each step is lighter (in the dark) or darker than the one before, also without one kind of cones (Machado 2009)."""
-    async with visitor(measured.browser, measured.system.url, color_scheme=scheme) as someone:
-        page = await someone.open("/")
-        texts = await page.evaluate(
-            "[1, 2, 3, 4, 5].map(step => { const probe = document.body.appendChild(document.createElement('i'));"
-            " probe.style.color = `var(--risk-${step})`; return getComputedStyle(probe).color; })"
-        )
-    colours = [[int(part) / 255 for part in re.findall(r"\d+", text)] for text in texts]
-    eyes = {
-        "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-        "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-        "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
-        "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
-    }
-    for eye, matrix in eyes.items():
-        seen = [
-            luminance(*(min(1.0, max(0.0, sum(a * b for a, b in zip(row, colour, strict=True)))) for row in matrix))
-            for colour in colours
-        ]
-        steps = [(max(a, b) + 0.05) / (min(a, b) + 0.05) for a, b in pairwise(seen)]
-        assert seen == sorted(seen, reverse=scheme == "light"), (eye, seen)
-        assert min(steps) > 1.15, (eye, steps)
-
-
 async def test_bars_stand_on_each_other(dashboard: Dashboard, user: Visitor) -> None:
     ended = {"updated_at": datetime.now(UTC).isoformat()}
 
@@ -183,8 +149,10 @@ async def test_bars_stand_on_each_other(dashboard: Dashboard, user: Visitor) -> 
     assert 2 < completed / failed < 4.5, "three completed, one failed"
 
 
-async def test_no_tick_is_there_twice_and_times_are_utc_in_any_zone(dashboard: Dashboard, measured: Measured) -> None:
-    async with visitor(dashboard.browser, dashboard.system.url, timezone_id=FAR_FROM_UTC) as someone:
+async def test_no_tick_is_there_twice_and_times_are_utc_in_any_zone(
+    dashboard: Dashboard, measured: Measured, profiles: Profiles
+) -> None:
+    async with profiles.visitor(dashboard.system.url, timezone_id=FAR_FROM_UTC) as someone:
         page = await someone.context.new_page()
         await ticks(page)
         await page.goto(dashboard.system.url)

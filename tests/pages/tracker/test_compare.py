@@ -14,9 +14,9 @@ from playwright.async_api import Browser, Page, expect
 from tests.pages.conftest import FIRST
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.system import tracker_system
-from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Visitor, fits, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 DISCOUNT = "package pricing\n\nfunc Discount(x int) int {\n\tif x > 10 {\n\t\treturn x - 1\n\t}\n\treturn x\n}\n"
 CHANGED = DISCOUNT.replace("x - 1", "x - 2").replace("\treturn x\n", "\tx++\n\treturn x\n")
@@ -74,7 +74,7 @@ class Compared:
         return f"/analyses/{await self.project.id}/compare/{'...'.join(self.project.tasks) if pair is None else pair}"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def compared(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Compared]:
     directory = tmp_path_factory.mktemp("compared")
     async with tracker_system(directory) as system:
@@ -84,9 +84,9 @@ async def compared(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -
         yield Compared(project, browser)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def user(compared: Compared) -> AsyncIterator[Visitor]:
-    async with visitor(compared.browser, compared.project.system.url, permissions=["clipboard-read", "clipboard-write"]) as found:
+@pytest_asyncio.fixture(loop_scope="session")
+async def user(compared: Compared, profiles: Profiles) -> AsyncIterator[Visitor]:
+    async with profiles.visitor(compared.project.system.url, permissions=["clipboard-read", "clipboard-write"]) as found:
         yield found
 
 
@@ -263,14 +263,3 @@ async def test_an_analysis_that_does_not_exist_is_named(compared: Compared, user
     await expect(page.get_by_text("One of these analyses does not exist")).to_be_visible()
     assert all("404" in text for text in user.complaints), user.complaints
     user.complaints.clear()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_on_it_at_any_width(compared: Compared, scheme: Any) -> None:
-    async with visitor(compared.browser, compared.project.system.url, color_scheme=scheme, reduced_motion="reduce") as someone:
-        page = await someone.open(await compared.address())
-        for width in (1280, 390, 320):
-            await page.set_viewport_size({"width": width, "height": 800})
-            await expect(page.get_by_role("region", name="Gate")).to_contain_text("not passed")
-            await fits(page, width)
-            assert await found_by_axe(page) == [], width

@@ -15,9 +15,9 @@ from gctd.domain.analysis import CommitFacts
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system
-from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
+from tests.support.web.browser import Profiles, Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 CHECK = """// Package order has orders.
 package order
@@ -103,7 +103,7 @@ class Looked:
         return f"/analyses/{await self.project.id}/functions/{key}{rest}"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def looked(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Looked]:
     directory = tmp_path_factory.mktemp("functions")
     async with tracker_system(directory) as system:
@@ -113,9 +113,9 @@ async def looked(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> 
         yield Looked(project, browser)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def user(looked: Looked) -> AsyncIterator[Visitor]:
-    async with visitor(looked.browser, looked.project.system.url) as found:
+@pytest_asyncio.fixture(loop_scope="session")
+async def user(looked: Looked, profiles: Profiles) -> AsyncIterator[Visitor]:
+    async with profiles.visitor(looked.project.system.url) as found:
         yield found
 
 
@@ -211,7 +211,7 @@ async def test_a_long_file_opens_whole_and_scrolls_to_its_function(looked: Looke
 
 async def test_a_long_file_is_there_at_once_and_gets_its_colours_where_they_are_seen(looked: Looked, user: Visitor) -> None:
     """Each line has its text and its mark in the first picture, so that search, links and copies have it. Few have colours."""
-    await user.context.add_init_script(FIRST_PICTURE)
+    await user.begin_with(FIRST_PICTURE)
     page = await user.open(await looked.address("long:Long"))
     coloured = page.locator(".code-line:has(.t-comment)")
     await expect(page.locator("#L20 .t-comment")).to_have_text("// count")
@@ -233,7 +233,7 @@ async def test_a_long_file_gets_all_colours_in_spare_time(looked: Looked, user: 
 
 
 async def test_a_long_file_prints_whole_with_all_colours(looked: Looked, user: Visitor) -> None:
-    await user.context.add_init_script(NEVER_IDLE)
+    await user.begin_with(NEVER_IDLE)
     page = await user.open(await looked.address("long:Long"))
     await expect(page.locator("#L20 .t-comment")).to_be_visible()
     assert await page.locator(".code-line .t-comment").count() < 500
@@ -286,25 +286,8 @@ async def test_a_function_that_the_analysis_does_not_have(looked: Looked) -> Non
     await context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_also_on_a_phone_where_nothing_scrolls_sideways(looked: Looked, scheme: Any) -> None:
-    async with visitor(looked.browser, looked.project.system.url, color_scheme=scheme, reduced_motion="reduce") as someone:
-        page = await someone.open(await looked.address())
-        for key in (KEY, "Huge", "Lost"):
-            await page.set_viewport_size({"width": 1440, "height": 900})
-            await page.goto(someone.url + await looked.address(key))
-            await expect(
-                page.get_by_role("region", name="History").get_by_role("table", name=re.compile("Analysed commits"))
-            ).to_be_visible()
-            await expect(page.locator(".skeleton")).to_have_count(0)
-            assert await found_by_axe(page) == [], key
-            await page.set_viewport_size({"width": 390, "height": 800})
-            await fits(page, 390)
-            assert await found_by_axe(page) == [], key
-
-
-async def test_a_function_prints_with_its_source_and_what_helps(looked: Looked) -> None:
-    async with visitor(looked.browser, looked.project.system.url, color_scheme="dark") as someone:
+async def test_a_function_prints_with_its_source_and_what_helps(looked: Looked, profiles: Profiles) -> None:
+    async with profiles.visitor(looked.project.system.url, color_scheme="dark") as someone:
         page = await someone.open(await looked.address())
         await expect(page.locator("#L18")).to_be_visible()
         await page.emulate_media(media="print")

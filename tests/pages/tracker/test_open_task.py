@@ -10,7 +10,7 @@ from playwright.async_api import Route, expect
 from tests.pages.conftest import Dashboard
 from tests.support.web.browser import Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 LOG = re.compile("/log/sse")
 

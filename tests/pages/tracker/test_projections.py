@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
 from gctd.readmodel import MODEL
 from projections.migrations import Migrations
@@ -18,12 +17,12 @@ from projections.rebuild.rebuild import confirm, fill
 from projections.stores.databases import copies_at
 from tests.support.log.nats import plain_client
 from tests.support.tracker.system import TrackerSystem, tracker_system
-from tests.support.web.browser import fits, found_by_axe, visitor
+from tests.support.web.browser import Profiles, accessible, found_by_axe
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def parked(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
     """A tracker with an unreadable commit in its log, and others behind it."""
     with pytest.MonkeyPatch.context() as patch:
@@ -41,20 +40,8 @@ async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tracke
         yield system
 
 
-async def accessible(page: Page) -> None:
-    """Check that axe finds no problem, wide and narrow."""
-    assert await found_by_axe(page) == []
-    await page.set_viewport_size({"width": 320, "height": 640})
-    await fits(page, 320)
-    assert await found_by_axe(page) == []
-    await page.set_viewport_size({"width": 1280, "height": 800})
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_a_parked_aggregate_is_shown_with_why_and_leads_to_its_event(
-    parked: TrackerSystem, browser: Browser, scheme: Any
-) -> None:
-    async with visitor(browser, parked.url, color_scheme=scheme, reduced_motion="reduce") as user:
+async def test_a_parked_aggregate_is_shown_with_why_and_leads_to_its_event(parked: TrackerSystem, profiles: Profiles) -> None:
+    async with profiles.visitor(parked.url, reduced_motion="reduce") as user:
         page = await user.open("/projections")
         found = page.get_by_role("region", name="Parked")
         await expect(found).to_contain_text("gctd.task.task-1 in tasks: unreadable")
@@ -68,9 +55,9 @@ async def test_a_parked_aggregate_is_shown_with_why_and_leads_to_its_event(
     assert (status, "cannot be read" in answer["detail"]) == (409, True)
 
 
-async def test_the_findings_of_the_last_pass_over_the_log_are_shown(parked: TrackerSystem, browser: Browser) -> None:
+async def test_the_findings_of_the_last_pass_over_the_log_are_shown(parked: TrackerSystem, profiles: Profiles) -> None:
     """With the time of the pass, and the command that shows a remedy."""
-    async with visitor(browser, parked.url) as user:
+    async with profiles.visitor(parked.url, reduced_motion="reduce") as user:
         page = await user.open("/projections")
         found = page.get_by_role("region", name="Records of the log")
         await expect(found).to_contain_text("1 record damaged", timeout=30_000)
@@ -80,8 +67,8 @@ async def test_the_findings_of_the_last_pass_over_the_log_are_shown(parked: Trac
         await accessible(page)
 
 
-async def test_a_rebuild_is_followed_until_its_copy_is_ready(parked: TrackerSystem, browser: Browser) -> None:
-    async with visitor(browser, parked.url) as user, parked.log() as log:
+async def test_a_rebuild_is_followed_until_its_copy_is_ready(parked: TrackerSystem, profiles: Profiles) -> None:
+    async with profiles.visitor(parked.url, reduced_motion="reduce") as user, parked.log() as log:
         page = await user.open("/projections")
         copies = page.get_by_role("region", name="Copies")
         await expect(copies).to_contain_text("There are no copies")

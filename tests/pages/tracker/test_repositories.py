@@ -10,14 +10,14 @@ from typing import Any
 import attrs
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.pages.conftest import FIRST, Measured
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.browser import Visitor, found_by_axe, visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 @attrs.frozen
@@ -28,7 +28,7 @@ class Empty:
     go: Path
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def empty(tmp_path: Path) -> AsyncIterator[Empty]:
     async with tracker_system(tmp_path) as system:
         attrs.evolve(FIRST).write(tmp_path / "analyses", "main")
@@ -95,14 +95,31 @@ async def test_a_repository_that_is_added_again_is_analysed_again(empty: Empty, 
 
 
 async def test_a_repository_is_removed_on_its_page(empty: Empty, browser: Browser) -> None:
+    """The event of the removal comes before the answer, and the page does not ask for the settings any more."""
     repo = await empty.system.register("https://example.com/owner/removed")
     async with visitor(browser, empty.system.url) as someone:
+        other = await someone.open("/repos")
         page = await someone.open(f"/repos/{repo['ID']}")
+        await expect(page.get_by_label("Time limit of an attempt")).to_be_visible()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+
+        async def late(route: Route) -> None:
+            if route.request.method != "DELETE":
+                await route.continue_()
+                return
+            asked.clear()
+            answer = await route.fetch()
+            await expect(other.get_by_role("link", name="owner/removed")).to_have_count(0)
+            await route.fulfill(response=answer)
+
+        await page.route("**/api/repos**", late)
         await page.get_by_role("button", name="Remove", exact=True).click()
         await page.get_by_role("button", name="Remove the repository").click()
         await expect(page).to_have_url(re.compile("/repos$"))
         await expect(page.get_by_text("owner/removed removed.")).to_be_visible()
         await expect(page.get_by_role("link", name="owner/removed")).to_have_count(0)
+    assert [url for url in asked if "repo-config" in url] == []
     assert (await empty.system.status(f"/api/repos/status?url={repo['URL']}"))[0] == 404
 
 

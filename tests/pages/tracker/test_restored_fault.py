@@ -11,11 +11,12 @@ from playwright.async_api import Browser, expect
 from tests.support.tracker.system import tracker_system
 from tests.support.web.browser import visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 REPO = "https://example.com/owner/shop"
 
 
+@pytest.mark.long
 async def test_an_open_page_shows_the_restored_tasks(browser: Browser, tmp_path: Path) -> None:
     async with tracker_system(tmp_path) as system, visitor(browser, system.url) as user:
         nats, backup = tmp_path / "nats", tmp_path / "backup"

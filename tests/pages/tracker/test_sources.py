@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,11 @@ def imported_packages(entry: Path) -> set[str]:
     return names
 
 
+def test_the_rules_of_the_pages_hold() -> None:
+    """The unit tests of `ui/unit/`, which `npm test` runs as well."""
+    node([str(UI / "unit" / "run.mjs"), "--test-reporter=dot"], UI)
+
+
 def test_types_hold() -> None:
     node([str(UI / "node_modules" / "typescript" / "bin" / "tsc")], UI)
 
@@ -127,6 +133,34 @@ def test_the_service_worker_keeps_each_file_of_the_first_view() -> None:
     assert {icon["src"] for icon in manifest["icons"]} <= kept
 
 
+def luminance(red: float, green: float, blue: float) -> float:
+    """Relative luminance, 0 to 1 (WCAG 2)."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_scale_is_in_order_of_lightness_for_every_eye(scheme: str) -> None:
+    """Each step is lighter (in the dark) or darker than the one before, also without one kind of cones (Machado 2009)."""
+    styles = (UI / "kit" / "page" / "base.css").read_text(encoding="utf-8")
+    pairs = [re.findall(rf"--risk-{step}: light-dark\(#(\w{{6}}), #(\w{{6}})\)", styles) for step in range(1, 6)]
+    colours = [[part / 255 for part in bytes.fromhex(pair[scheme == "dark"])] for [pair] in pairs]
+    eyes = {
+        "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+        "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+        "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
+    }
+    for eye, matrix in eyes.items():
+        seen = [
+            luminance(*(min(1.0, max(0.0, sum(a * b for a, b in zip(row, colour, strict=True)))) for row in matrix))
+            for colour in colours
+        ]
+        steps = [(max(a, b) + 0.05) / (min(a, b) + 0.05) for a, b in pairwise(seen)]
+        assert seen == sorted(seen, reverse=scheme == "light"), (eye, seen)
+        assert min(steps) > 1.15, (eye, steps)
+
+
 def test_the_server_knows_the_address_of_each_screen() -> None:
     routes = (UI / "gctd" / "routes.ts").read_text(encoding="utf-8")
     patterns = {text for part in re.findall(r"patterns: \[([^\]]+)\]", routes) for text in re.findall(r'"([^"]+)"', part)}
@@ -171,3 +205,12 @@ def test_what_is_served_names_no_other_host() -> None:
         if file.suffix in {".js", ".css", ".html"}:
             addresses = re.findall(r"https?://([\w.-]+)", file.read_text(encoding="utf-8"))
             assert set(addresses) <= NAMED, f"{file.name}: names of XML, examples and descriptions, nothing that is asked"
+
+
+def test_the_glossary_has_each_term_once() -> None:
+    rows = re.findall(
+        r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", (ROOT / "docs" / "reference" / "glossary.md").read_text("utf-8"), re.MULTILINE
+    )
+    terms = [term.strip() for row in rows[1:] for term in row.split(",") if not row.startswith("---")]
+    assert len(terms) > 20
+    assert len(set(terms)) == len(terms)

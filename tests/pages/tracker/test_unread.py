@@ -12,7 +12,7 @@ from playwright.async_api import Route, expect
 from tests.pages.conftest import FIRST, Dashboard, Measured
 from tests.support.web.browser import Visitor
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.real]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
 async def test_the_overview_claims_nothing_about_tasks_that_cannot_be_read(user: Visitor) -> None:
@@ -164,35 +164,6 @@ async def test_a_verdict_is_followed_by_the_gate_and_counted_by_the_log(measured
 async def test_a_task_that_was_cancelled_before_an_attempt_waits_for_no_worker(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open(f"/tasks/{dashboard.failed}")
     await expect(page.get_by_text("No worker began it.")).to_be_visible()
-
-
-async def test_the_score_of_an_old_analysis_is_read_and_an_unknown_one_is_asked_for_once(
-    measured: Measured, reader: Visitor
-) -> None:
-    """A history has its analyses page by page. The analysis of a task in the list can be missing there."""
-    asked: list[str] = []
-
-    async def short(route: Route) -> None:
-        asked.append(route.request.url)
-        await route.continue_(url=route.request.url.replace("limit=1000", "limit=1"))
-
-    async def none(route: Route) -> None:
-        asked.append(route.request.url)
-        await route.fulfill(json=[])
-
-    history = re.compile(r"/history\?")
-    await reader.context.route(history, short)
-    page = await reader.open("/tasks")
-    for task in measured.project.tasks:
-        await expect(page.locator(f'tr[data-key="{task}"]').get_by_title(re.compile("average CRAP"))).to_be_visible()
-    await reader.context.unroute(history)
-    await reader.context.route(history, none)
-    asked.clear()
-    async with page.expect_request(history):
-        await page.reload()
-    await measured.single.analyze(attrs.evolve(FIRST, commit_sha="8" * 40))
-    await expect(page.locator(f'tr[data-key="{measured.single.tasks[-1]}"]')).to_contain_text("completed")
-    assert len(asked) < 6, "no request follows another one without end"
 
 
 async def test_a_list_that_is_cut_names_its_limit(dashboard: Dashboard, user: Visitor) -> None:
