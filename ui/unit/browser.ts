@@ -72,7 +72,7 @@ async function fetch(path: string, init: RequestInit): Promise<Response> {
 export const json = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
   new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json", ...headers } });
 
-/** Wait until all that can go on without time has gone on. */
+/** Wait until everything that needs no time is done. */
 export const settled = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 declare function setImmediate(run: () => void): void;

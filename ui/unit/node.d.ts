@@ -1,4 +1,4 @@
-// What the unit tests use of Node. All of its types would also be in effect for the pages, which run in browsers.
+// The parts of Node that the unit tests use. All of its types would also be in effect for the pages, which run in browsers.
 
 declare module "node:test" {
   type Run = () => void | Promise<void>;

@@ -1,4 +1,4 @@
-// Changes that wait: in which order they are sent, which answers let them wait, and what a second try does.
+// Changes that wait: the order of sending, the answers after which they wait, and a second try.
 
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";

@@ -29,7 +29,7 @@ test("a task that no history has is looked for once, however often it is drawn",
   assert.equal(asked.length, 1);
 });
 
-test("a task that has not completed has no score, and nothing is asked", () => {
+test("a task that has not completed has no score, and the service gets no request", () => {
   asked.length = 0;
   assert.equal(scoreOf({ ...task("task-3"), status: "failed" } as Task), undefined);
   assert.equal(asked.length, 0);

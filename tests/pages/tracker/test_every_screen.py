@@ -77,7 +77,7 @@ class Screen:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def screens(dashboard: Dashboard, measured: Measured) -> list[Screen]:
-    """Each screen, and those of a project once more with two analyses, and of functions with and without source."""
+    """Each screen, then the screens of a project with two analyses, and of functions with and without source."""
     source = await Project.registered(measured.system, measured.single.directory, "source")
     await source.analyze(functions.FIRST, functions.SECOND, ref="main")
     function = f"/analyses/{await source.id}/functions"

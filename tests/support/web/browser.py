@@ -134,7 +134,7 @@ class Visitor:
         await self.context.add_init_script(script)
 
     async def stop_the_clock(self) -> None:
-        """Let the time of the pages go on only as the test says."""
+        """Stop the time of the pages; a test moves it forward."""
         self.is_for_one = True
         await self.context.clock.install()
 
