@@ -57,7 +57,7 @@ class Edge:
     tables, None if they have every command that this process has answered. `kept` keeps the answers of routes that are marked so.
 
     For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
-    with a slash at its end as well. `refuse_unknown_query`: a query parameter that the request class does not have is an error.
+    with a slash at its end as well.
     """
 
     title: str
@@ -81,7 +81,6 @@ class Edge:
     session_path: str = "/api/session"
     also_json: frozenset[str] = frozenset()
     trailing_slash: bool = False
-    refuse_unknown_query: bool = False
 
     @property
     def problems(self) -> Problems:

@@ -55,7 +55,6 @@ class Operation(Generic[S]):
             route.request_type,
             invalid=edge.invalid,
             refuse_unknown=route.unknown == "refuse",
-            refuse_unknown_query=edge.refuse_unknown_query,
             resumes=route.is_stream,
         )
         self._services = services
@@ -79,7 +78,7 @@ class Operation(Generic[S]):
             await reached
         sequence = edge.position() if edge.position is not None else None
         given, raw = await self._read(request) if binder.takes_body else (None, b"")
-        query = request.query if binder.takes_query and request.rel_url.raw_query_string else _NONE
+        query = request.query if request.rel_url.raw_query_string else _NONE
         bound = binder.bind(request.match_info, query, request.headers, given, has_body=bool(raw))
         result = await self._run(bound, self._call(request, raw))
         return await self._answer(request, result, sequence)

@@ -94,7 +94,7 @@ class Route(Generic[S]):
 
     `status` is the status of success (204 if the handler returns nothing), `also` other statuses of answers, `errors` the
     statuses of errors in addition to the errors of every route. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
-    whether members and query parameters that the request class does not have are ignored or refused. `max_body` in bytes and
+    whether members of the body that the request class does not have are ignored or refused. `max_body` in bytes and
     `time_limit` in seconds override the edge's (infinity: the handler limits its time). `open`: no token is needed, or none for
     requests for which the function is true. `same_origin`: a page of another origin is refused, as it is for changes; an open
     request is not. `scope` of the token that it needs: by default `read` for a method that changes no

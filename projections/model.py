@@ -6,12 +6,13 @@ the checkpoint. Rows are whole, so a later one of the same key replaces an earli
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.resources import files
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import attrs
 import msgspec
@@ -32,6 +33,11 @@ def timestamp_text(value: datetime) -> str:
     return text if len(text) == _WITH_DECIMALS else f"{text[:-1]}.000000Z"
 
 
+def _is_type(column: Column, _attribute: object, value: str) -> None:
+    if value not in get_args(ColumnType):
+        raise ValueError(f"column {column.name}: the type {value!r} is unknown; types are {', '.join(get_args(ColumnType))}")
+
+
 @attrs.frozen
 class Column:
     """A column. Values: str, int, float, bool, aware datetime, JSON text; None if it is empty.
@@ -39,11 +45,11 @@ class Column:
     In the place of the character NUL, which Postgres cannot hold, a text may have U+FFFD.
 
     Read back, a timestamp is the text that `timestamp_text` gives and JSON is text, whichever store holds it; a boolean
-    is what has its truth (SQLite gives 0 or 1).
+    is what has its truth (SQLite gives 0 or 1). Raises ValueError for an unknown type.
     """
 
     name: str
-    type: ColumnType = "text"
+    type: ColumnType = attrs.field(default="text", validator=_is_type)
     fixed: bool = False
     """A row keeps its first value of this column: it is not written again, nor are indexes that only have such columns."""
 
@@ -64,12 +70,24 @@ class StoredColumn:
 
 @attrs.define(frozen=True, slots=False, cache_hash=True)
 class Table:
-    """A table of a read model: its columns in order and the names of the columns of the key; not `whole`: see `partial`."""
+    """A table of a read model: its columns in order and the names of the columns of the key; not `whole`: see `partial`.
+
+    Raises ValueError for a column that is declared twice, and for a key that is empty or has an unknown column.
+    """
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     whole: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        """Check the names."""
+        if twice := [name for name, count in Counter(self.names).items() if count > 1]:
+            raise ValueError(f"table {self.name}: columns are declared twice: {', '.join(twice)}")
+        unknown = [name for name in self.key if name not in self.names]
+        if unknown or not self.key:
+            problem = f"no column {', '.join(unknown)}" if unknown else "an empty key"
+            raise ValueError(f"table {self.name}: {problem}; a key has one or more of: {', '.join(self.names)}")
 
     def partial(self, *steady: str) -> Table:
         """The same table, for rows that have the same values in these columns as the rows that they replace.
@@ -101,17 +119,37 @@ class Table:
 
 
 class Put(msgspec.Struct, frozen=True, gc=False):  # a Struct: a replay makes more of them than of anything else
-    """Insert this row, or replace the one of the same key: values in the order of the table's columns."""
+    """Insert this row, or replace the one of the same key: values in the order of the table's columns.
+
+    Raises ValueError if the row has more or fewer values than the table has columns.
+    """
 
     table: Table
     row: tuple[Any, ...]
 
+    def __post_init__(self) -> None:
+        """Check the number of values."""
+        if len(self.row) != len(self.table.columns):
+            raise ValueError(_wrong_count("row", self.table.name, self.row, self.table.names))
+
 
 class Delete(msgspec.Struct, frozen=True, gc=False):
-    """Remove the row of this key, if it is there: values in the order of the table's key."""
+    """Remove the row of this key, if it is there: values in the order of the table's key.
+
+    Raises ValueError if the key has more or fewer values than the key of the table.
+    """
 
     table: Table
     key: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        """Check the number of values."""
+        if len(self.key) != len(self.table.key):
+            raise ValueError(_wrong_count("key", self.table.name, self.key, self.table.key))
+
+
+def _wrong_count(part: str, table: str, values: tuple[Any, ...], names: tuple[str, ...]) -> str:
+    return f"a {part} of table {table} has {len(values)} values, and {len(names)} columns: {', '.join(names)}"
 
 
 Change = Put | Delete
@@ -128,7 +166,7 @@ class Projection:
 
     `latest` are the categories whose handler reads only the state of the aggregate (and the sequence) and gives rows of that
     aggregate alone. Of its commits in one batch only the last is handled, since it has all values. This makes replays
-    faster.
+    faster. Raises ValueError if one of them has no handler.
     """
 
     name: str
@@ -136,6 +174,14 @@ class Projection:
     tables: tuple[Table, ...]
     handlers: Mapping[str, Handler]
     latest: frozenset[str] = frozenset()
+
+    def __attrs_post_init__(self) -> None:
+        """Check the names."""
+        if unknown := sorted(self.latest - self.handlers.keys()):
+            known = ", ".join(sorted(self.handlers))
+            raise ValueError(
+                f"projection {self.name}: no handler for {', '.join(unknown)} of `latest`; handlers are for: {known}"
+            )
 
     def apply(self, commit: Commit) -> Iterable[Change]:
         """The changes that a commit makes: none if it is of a category that this projection does not handle."""

@@ -14,19 +14,20 @@ ID = "^[0-9a-f]{8,64}$"
 """The id of a repository, or of the analyses of a project."""
 ID_FORM = "an id of 8 to 64 hexadecimal digits"
 
-REPO_URL: Schema = {"type": "string", "format": "repository-url"}
+REPO_URL: Schema = {"type": "string", "minLength": 1, "format": "repository-url"}
 """`https://host/path`, also without `https://`; other forms if the operator allows them (`gctd.domain.remote.urls`)."""
-ONE_REPO_URL: Schema = {"type": ["string", "null"], "minLength": 1, "format": "repository-url"}
+ONE_REPO_URL: Schema = {**REPO_URL, "type": ["string", "null"]}
 """The same, for an optional field."""
 REF: Schema = {"type": ["string", "null"], "minLength": 1, "format": "git-ref"}
 """A branch, a tag or a full commit id (`gctd.domain.remote.refs.parse_ref`)."""
 PROJECT: Schema = {"type": ["string", "null"], "format": "project-path"}
 """The path of a directory in the repository (`gctd.domain.remote.refs.parse_subdir`)."""
-CURSOR: Schema = {"type": "string", "format": "cursor"}
+_CURSOR: Schema = {"type": "string", "minLength": 1}
+CURSOR: Schema = {**_CURSOR, "format": "cursor"}
 """The cursor in `Link: rel="next"` of an earlier page."""
-POSITION: Schema = {"type": "string", "format": "position-cursor"}
+POSITION: Schema = {**_CURSOR, "format": "position-cursor"}
 """The same, of a list that is in the order of the log."""
-SEQUENCE: Schema = {"type": "string", "format": "sequence-cursor"}
+SEQUENCE: Schema = {**_CURSOR, "format": "sequence-cursor"}
 """The same, of the log itself."""
 AGGREGATE: Schema = {
     "type": "string",

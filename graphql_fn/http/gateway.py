@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from http import HTTPStatus
 
 from aiohttp import web
@@ -11,11 +10,12 @@ from prometheus_client import CollectorRegistry
 
 from graphql_fn.core.errors import GraphqlFnError
 from graphql_fn.core.evaluator import Evaluator
-from graphql_fn.core.over_http import HttpRequest, answer, read, refusal, weights
+from graphql_fn.core.over_http import HttpRequest, answer, read, refusal
 from graphql_fn.core.over_sse import stream
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.http.figures import FunctionFigures
 from graphql_fn.http.single_connection import Reservations, operation_id
+from httpkit.messages.encoding import takes_gzip
 from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller
 from httpkit.server.protocol import cancels_when_gone
@@ -72,7 +72,7 @@ class Gateway:
             found = await answer(evaluator, request)
         self._count(name, found.outcome)
         headers = {**found.headers, "Vary": "Accept, Accept-Encoding"}
-        if len(found.body) < _COMPRESSED or not _takes_gzip(http.headers.get("Accept-Encoding")):
+        if len(found.body) < _COMPRESSED or not takes_gzip(http.headers.get("Accept-Encoding")):
             return Reply(found.status, headers, found.body)
         response = web.Response(status=found.status, headers=headers, body=found.body)
         response.enable_compression(web.ContentCoding.gzip)
@@ -161,9 +161,3 @@ def _answered(work: Callable[[], web.Response]) -> web.Response:
 
 _COMPRESSED = 1024
 """Bytes from which on a result is compressed, if the client takes that."""
-
-
-@lru_cache(maxsize=256)
-def _takes_gzip(accept: str | None) -> bool:
-    """Whether a client takes gzip (RFC 9110, 12.5.3)."""
-    return accept is not None and weights(accept).get("gzip", 0) > 0

@@ -62,9 +62,9 @@ class BoundField:
 class Binder(Generic[R]):
     """Makes instances of one request class.
 
-    `invalid` is the status if a body can be read and cannot be right. Unknown members are errors if `refuse_unknown` is set,
-    unknown query parameters if `refuse_unknown` or `refuse_unknown_query` is set. They are ignored otherwise. `resumes`: the
-    route is an event stream, which reads the query parameter `last_event_id`.
+    `invalid` is the status if a body can be read and cannot be right. An unknown query parameter is an error, because a
+    misspelt filter would select everything. Unknown members are errors if `refuse_unknown` is set, and ignored otherwise.
+    `resumes`: the route is an event stream, which reads the query parameter `last_event_id`.
     """
 
     def __init__(
@@ -73,7 +73,6 @@ class Binder(Generic[R]):
         *,
         invalid: HTTPStatus,
         refuse_unknown: bool,
-        refuse_unknown_query: bool = False,
         resumes: bool = False,
     ) -> None:
         self.cls = cls
@@ -88,9 +87,6 @@ class Binder(Generic[R]):
         """The field that takes the whole body, if there is one."""
         self.takes_body = bool(self.members or payloads)
         """Whether a request has a body."""
-        self._refuse_unknown_query = refuse_unknown or refuse_unknown_query
-        self.takes_query = self._refuse_unknown_query or any(field.source is Source.QUERY for field in self.fields)
-        """Whether it looks at the parameters of the query."""
         self.takes_raw = self.payload is not None and self.payload.attribute.type in (bytes, str)
         """Whether the body goes to its field undecoded."""
         self._needs_members = any(field.required for field in self.members)
@@ -123,9 +119,9 @@ class Binder(Generic[R]):
             self._take(field, path, query, headers, values, errors)
         if self.takes_body:
             self._take_body(body, values, errors, has_body=has_body)
-        if self._refuse_unknown_query:
-            parameters = query.keys() - self._known_parameters if query else ()
-            errors.extend((self._unknown_parameter(name), HTTPStatus.BAD_REQUEST) for name in sorted(parameters))
+        if query:
+            unknown = sorted(query.keys() - self._known_parameters)
+            errors.extend((self._unknown_parameter(name), HTTPStatus.BAD_REQUEST) for name in unknown)
         if self._refuse_unknown and self.members and isinstance(body, dict):
             members = body.keys() - self._known_members
             errors.extend((FieldError("is unknown", f"#/{escape(name)}"), self._invalid) for name in sorted(members))

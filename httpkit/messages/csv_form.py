@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from httpkit.messages.decoding import attributes_of, json_name, without_unset
-from httpkit.messages.encoding import plain
+from httpkit.messages.encoding import plain, weights
 
 MEDIA_TYPE = "text/csv"
 
@@ -26,19 +26,9 @@ def is_wanted(accept: str | None) -> bool:
     """Whether an Accept header (RFC 9110, section 12.5.1) prefers CSV to JSON."""
     if accept is None or MEDIA_TYPE not in accept:
         return False
-    weights = dict(_weights(accept))
-    json = weights.get("application/json", weights.get("application/*", weights.get("*/*", 0.0)))
-    return weights.get(MEDIA_TYPE, 0.0) > 0 and weights[MEDIA_TYPE] >= json
-
-
-def _weights(accept: str) -> Iterator[tuple[str, float]]:
-    for part in accept.split(","):
-        media, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        weight = next((piece[2:] for piece in parameters if piece.startswith("q=")), "1")
-        try:
-            yield media, float(weight)
-        except ValueError:
-            yield media, 0.0
+    liked = weights(accept)
+    json = liked.get("application/json", liked.get("application/*", liked.get("*/*", 0.0)))
+    return liked.get(MEDIA_TYPE, 0.0) > 0 and liked[MEDIA_TYPE] >= json
 
 
 def encode_csv(cls: type, rows: Sequence[Any]) -> bytes:

@@ -3,10 +3,13 @@
 msgspec writes the bytes: times as RFC 3339, Decimal as a number, Raw as the JSON that it holds. It also takes messages apart
 (members in the order of the class, without UNSET ones) if all members keep their names in JSON. If a member has another name, or
 has no fixed type, cattrs takes the message apart first, at several times the cost.
+
+The headers by which a client names the forms that it takes are read here as well.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -22,6 +25,7 @@ from cattrs.gen import make_dict_unstructure_fn, override
 from httpkit.messages.decoding import attributes_of, is_union, json_name, without_unset
 from httpkit.messages.fields import UNSET, Unset
 
+_WEIGHT = re.compile(r"[01](\.\d{0,3})?")
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -70,6 +74,29 @@ def encode(value: Any) -> bytes:
     """The JSON text of a value."""
     types = set(map(type, value)) if isinstance(value, list) else {type(value)}
     return _ENCODER.encode(value if all(map(_is_plain, types)) else _CONVERTER.unstructure(value))
+
+
+def weights(preference: str) -> dict[str, float]:
+    """The names in a header `Accept` or `Accept-Encoding`, in lower case, with their weights (RFC 9110, section 12.4.2).
+
+    A weight that cannot be read is 0.
+    """
+    return dict(map(_weighted, preference.split(",")))
+
+
+@lru_cache(256)
+def takes_gzip(preference: str | None) -> bool:
+    """Whether a client with this header `Accept-Encoding` takes gzip (RFC 9110, section 12.5.3); None: it has no such header."""
+    if preference is None:
+        return False
+    coded = weights(preference)
+    return coded.get("gzip", coded.get("*", 0.0)) > 0
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    weight = next((piece[2:].strip() for piece in parameters if piece.startswith("q=")), "1")
+    return name, float(weight) if _WEIGHT.fullmatch(weight) else 0.0
 
 
 def plain(value: Any) -> Any:

@@ -137,8 +137,9 @@ class Guard:
         if len(given) != 1:
             raise Malformed("the request needs exactly one Host header")
         assert self.hosts is not None
-        if _without_port(given[0]) not in self.hosts:
-            raise Misdirected(f"this service is not {given[0]!r}; allow that host in its configuration if it should be")
+        host = request.host  # of an absolute target, if there is one: then the header does not count (RFC 9112, section 3.2.2)
+        if _without_port(host) not in self.hosts:
+            raise Misdirected(f"this service is not {host!r}; allow that host in its configuration if it should be")
 
     def _check_origin(self, request: web.Request, refused: str) -> None:
         headers = request.headers
@@ -227,4 +228,6 @@ def same(given: str, wanted: str) -> bool:
 def _without_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
+    if host.count(":") > 1:  # of an absolute target, whose address of IPv6 comes without brackets
+        return host.lower()
     return host.partition(":")[0].rstrip(".").lower()

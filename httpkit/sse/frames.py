@@ -22,17 +22,25 @@ def _wire(frame: Frame) -> bytes:
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (str(frame.position).encode(), frame.event.encode(), data)
 
 
+def _data(value: bytes | str) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise TypeError(f"the data of an event is text or bytes, not {type(value).__name__}; httpkit.encode makes JSON of a value")
+
+
 @attrs.frozen
 class Frame:
-    """One event for clients: its position in the log, its name, its data (UTF-8 text, usually JSON).
+    """One event for clients: its position in the log, its name, its data (text or its UTF-8 bytes, usually JSON).
 
     `wire` are its bytes in the event stream format (WHATWG HTML, section 9.2), made once for all clients. Raises ValueError for
-    a name with line breaks.
+    a name with line breaks, TypeError for data that is neither text nor bytes.
     """
 
     position: Position
     event: str
-    data: bytes
+    data: bytes = attrs.field(converter=_data)
     wire: bytes = attrs.field(init=False, repr=False, eq=False, default=attrs.Factory(_wire, takes_self=True))
 
     @property

@@ -14,6 +14,8 @@ from pathlib import Path
 import attrs
 from aiohttp import web
 
+from httpkit.messages.encoding import takes_gzip
+
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -60,7 +62,7 @@ class Asset:
         headers = {"ETag": f'"{self.etag}"', "Cache-Control": self.cache, **self._headers}
         if any(tag.value in ("*", self.etag) for tag in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        if self.zipped is not None and "gzip" in request.headers.get("Accept-Encoding", ""):
+        if self.zipped is not None and takes_gzip(request.headers.get("Accept-Encoding")):
             headers["Content-Encoding"] = "gzip"
             return web.Response(body=self.zipped, headers=headers, content_type=self.media, charset=self._charset)
         return web.Response(body=self.body, headers=headers, content_type=self.media, charset=self._charset)

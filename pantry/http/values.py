@@ -100,9 +100,10 @@ CODE_SCHEMA = {"type": "string", "format": "gtin", "pattern": "^([0-9]{8}|[0-9]{
 CODE_EXAMPLE = "14006381333938"
 EAN13_SCHEMA = {"type": "string", "format": "ean13", "pattern": "^[0-9]{13}$"}
 EXAMPLE = "4006381333931"
-CURSOR = {"type": "string", "format": "cursor", "maxLength": 4096}
+_CURSOR = {"type": "string", "minLength": 1, "maxLength": 4096}
+CURSOR = {**_CURSOR, "format": "cursor"}
 """The cursor in an earlier page's `Link: rel="next"`, of a list by name."""
-MOVEMENT_CURSOR = {"type": "string", "format": "movement-cursor", "maxLength": 4096}
+MOVEMENT_CURSOR = {**_CURSOR, "format": "movement-cursor"}
 """The same, of a list of movements."""
 CATEGORY_ID = {"type": ["string", "null"], "format": "category-id"}
 """A category that there is; empty or null for none."""

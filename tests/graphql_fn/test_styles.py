@@ -211,6 +211,33 @@ def test_an_exception_in_the_engine_is_a_failure_with_status_500_and_tells_nothi
     assert (found["statusCode"], json.loads(found["body"])) == (500, masked)
 
 
+FAILING = """
+from types import SimpleNamespace
+from graphql import GraphQLField, GraphQLObjectType, GraphQLSchema, GraphQLString
+from graphql_fn.core.evaluator import Evaluator
+from graphql_fn.core.function import Function
+from graphql_fn.handlers import platform
+
+def fail(_):
+    address = "a client's " + "secret"
+    raise RuntimeError("it failed")
+
+schema = GraphQLSchema(GraphQLObjectType("Query", {"hello": GraphQLField(GraphQLString)}))
+handle = platform.handler(Evaluator(Function(name="broken", schema=schema, context=fail)))
+handle(SimpleNamespace(body=b"{ hello }", headers={}, method="POST", query={}), None)
+"""
+
+
+@pytest.mark.real
+def test_an_exception_in_a_handler_is_one_line_of_json_without_values_of_variables() -> None:
+    done = subprocess.run([sys.executable, "-c", FAILING], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
+    [line] = done.stderr.splitlines()
+    entry = json.loads(line)
+    assert (entry["event"], entry["level"], done.stdout) == ("function failed", "error", "")
+    assert "RuntimeError: it failed" in entry["exception"]
+    assert "a client's secret" not in line
+
+
 @pytest.mark.parametrize("body", ['{"query": "{ hello }"}', b"\xff", 7, ["{ hello }"]])
 def test_what_is_no_query_is_refused_in_words(body: Any) -> None:
     context = Recorder()

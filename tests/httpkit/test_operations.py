@@ -161,6 +161,10 @@ async def test_pages_are_served_strictly_and_cached_for_ever_only_where_their_na
         assert script.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert (script.headers["content-encoding"], script.headers["vary"]) == ("gzip", "Accept-Encoding")
         assert gzip.decompress(script.body).startswith(b"export {}")
+        for refusing in "gzip;q=0", "br", "*;q=0":
+            assert (
+                "content-encoding" not in (await get(address.port, "/assets/app-3fJ9xQ2a.js", Accept_Encoding=refusing)).headers
+            )
         logo = await get(address.port, "/logo.svg", Accept_Encoding="gzip")
         assert (logo.headers["content-type"], "content-encoding" in logo.headers) == ("image/svg+xml; charset=utf-8", False)
         for path in "/assets/none.js", "/../__init__.py", "/assets/..%2f..%2f__init__.py":

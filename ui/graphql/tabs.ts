@@ -25,7 +25,7 @@ const MOST = 50;
 const EXAMPLES: Readonly<Record<string, string>> = {
   graphql: "{\n  hello\n}\n",
   pantry:
-    "{\n  products(first: 10, lowStock: true) {\n    nodes {\n      name\n      currentStock\n      unit\n      movements(first: 3) {\n        nodes {\n          type\n          quantity\n          createdAt\n        }\n      }\n    }\n    pageInfo {\n      hasNextPage\n      endCursor\n    }\n  }\n}\n",
+    "{\n  products(first: 10, filter: { low: true }) {\n    nodes {\n      name\n      quantity\n      unit\n      movements(first: 3) {\n        nodes {\n          kind\n          amount\n          createdAt\n        }\n      }\n    }\n    pageInfo {\n      hasNextPage\n      endCursor\n    }\n  }\n}\n",
   tracker:
     "{\n  analyses(first: 10) {\n    nodes {\n      repoUrl\n      project\n      average\n      exceeded\n      functions(first: 5) {\n        nodes {\n          function\n          crap\n          complexity\n          coverage\n          file\n          line\n        }\n      }\n    }\n  }\n}\n",
 };

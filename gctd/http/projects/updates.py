@@ -54,10 +54,10 @@ async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[S
     # A key would belong to one repository; the check needs none.
     context = context_of_many(call)
     updates = call.services.updates
+    after = decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else ("", "")
     if request.repo_url is not None:
         checked = await updates.check_one(request.repo_url, schedule=request.schedule, context=context)
     else:
-        after = decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else ("", "")
         checked = await updates.check_all(schedule=request.schedule, after=after, limit=request.limit, context=context)
     return Answer(
         [body_of(UpdateBody, update) for update in checked.updates],

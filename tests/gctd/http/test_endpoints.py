@@ -263,3 +263,16 @@ def misfit(value: Any, shape: Any, where: str = "") -> str | None:
     if not isinstance(value, dict):
         return f"{where}: {value!r}"
     return next((found for name in shape if (found := misfit(value.get(name), shape[name], f"{where}.{name}"))), None)
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("/api/tasks?statuss=failed", "is unknown; did you mean status?"),
+        ("/api/repos/check-updates?cursor=", "is not a cursor of this list"),
+    ],
+)
+async def test_a_wrong_query_parameter_is_refused_and_selects_nothing(system: TrackerSystem, path: str, detail: str) -> None:
+    method, body = ("POST", {"repo_url": REPO}) if "check-updates" in path else ("GET", None)
+    status, problem = await system.status(path, method, json=body)
+    assert (status, [error["detail"] for error in problem["errors"]]) == (400, [detail])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,14 +14,19 @@ from graphql import (
     GraphQLObjectType,
     GraphQLScalarType,
     GraphQLSchema,
+    NoDeprecatedCustomRule,
     get_named_type,
     is_specified_scalar_type,
+    parse,
+    specified_rules,
+    validate,
     validate_schema,
 )
 
 from graphql_fn.core.hello import SCHEMA as HELLO
 from graphql_fn.readmodels.pantry.function import SCHEMA as PANTRY
 from graphql_fn.readmodels.tracker.function import SCHEMA as TRACKER
+from tests.support import ROOT
 
 SCHEMAS = {"hello": HELLO, "pantry": PANTRY, "tracker": TRACKER}
 schemas = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
@@ -199,3 +206,11 @@ Analysis.id||ID!
 Analysis.taskId||ID!
 Analysis.functions|package minCrap first after last before|FunctionConnection!
 TaskChange.task||Task!"""
+
+
+@pytest.mark.parametrize("name", ["graphql", "pantry", "tracker"])
+def test_the_example_of_the_query_page_is_valid_and_has_no_deprecated_name(name: str) -> None:
+    source = (ROOT / "ui" / "graphql" / "tabs.ts").read_text(encoding="utf-8")
+    [text] = re.findall(rf'^  {name}:\s+("(?:[^"\\]|\\.)*"),$', source, re.MULTILINE)
+    schema = SCHEMAS["hello" if name == "graphql" else name]
+    assert validate(schema, parse(json.loads(text)), [*specified_rules, NoDeprecatedCustomRule]) == []

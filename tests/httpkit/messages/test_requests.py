@@ -188,7 +188,7 @@ async def test_a_body_whose_members_are_all_optional_may_be_left_out_and_is_an_o
 
 @pytest.mark.real
 async def test_unknown_members_are_ignored_where_the_route_does_not_refuse_them(shop: Running) -> None:
-    async with shop.http.patch("/things/t1?has_no_clients=1", json={"has_no_clients": 1}) as response:
+    async with shop.http.patch("/things/t1", json={"has_no_clients": 1}) as response:
         assert response.status == 200
 
 
@@ -417,3 +417,9 @@ def test_a_choice_of_numbers_is_text_in_a_parameter_and_a_number_in_a_body() -> 
     with pytest.raises(Invalid) as refused:
         binder.bind({}, MultiDict(floor="2", beds="3"), {}, {"size": "1", "above": "0"}, has_body=True)
     assert [error.parameter or error.pointer for error in refused.value.errors] == ["floor", "beds", "#/size", "#/above"]
+
+
+@pytest.mark.real
+async def test_a_query_parameter_that_the_route_does_not_have_is_refused_with_the_closest_name(shop: Running) -> None:
+    reply = await ask(shop.port, "GET /things?limitt=3")
+    assert (reply.status, reply.json["errors"]) == (400, [{"detail": "is unknown; did you mean limit?", "parameter": "limitt"}])

@@ -40,6 +40,14 @@ async def test_a_foreign_host_is_421_so_that_no_page_can_rebind_its_name(host: s
 
 
 @pytest.mark.real
+async def test_the_host_of_an_absolute_target_counts_and_the_header_does_not() -> None:
+    async with open_shop(guard=LOOPBACK) as shop:
+        assert (await ask(shop.port, "GET http://evil.example/things", host="127.0.0.1")).status == 421
+        assert (await ask(shop.port, "GET http://127.0.0.1/things", host="evil.example")).status == 200
+        assert (await ask(shop.port, "GET http://[::1]:80/things", host="evil.example")).status == 200
+
+
+@pytest.mark.real
 async def test_no_host_and_two_hosts_are_400() -> None:
     async with open_shop(guard=LOOPBACK) as shop:
         assert (await ask(shop.port, "GET /things", host="")).status == 400

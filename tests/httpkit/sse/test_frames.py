@@ -17,6 +17,12 @@ def test_the_bytes_of_a_frame() -> None:
     assert Frame(Position(17), "task", b"").wire == b"id: 17\nevent: task\ndata: \n\n"
 
 
+def test_data_are_text_or_bytes_and_nothing_else() -> None:
+    assert Frame(Position(17), "task", "ä\nb") == Frame(Position(17), "task", "ä\nb".encode())
+    with pytest.raises(TypeError, match="is text or bytes, not dict"):
+        Frame(Position(17), "task", {"a": 1})  # type: ignore[arg-type]  # the mistake
+
+
 @pytest.mark.parametrize("name", ["a\nb", "a\rb"])
 def test_a_name_with_a_line_break_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="no line breaks"):

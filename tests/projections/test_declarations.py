@@ -1,0 +1,45 @@
+"""A mistake in the declaration of a read model, or in a change, is refused at once. The error names the possible names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from projections import Column, Delete, Projection, Put, Table
+
+ACCOUNTS = Table("accounts", (Column("id"), Column("cents", "integer")), key=("id",))
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "unknown type": (
+        lambda: Column("cents", "int"),  # type: ignore[arg-type]  # the mistake
+        "column cents: the type 'int' is unknown; types are text, integer, real, boolean, timestamp, json",
+    ),
+    "key without a column": (
+        lambda: Table("accounts", (Column("id"), Column("cents")), key=("ident",)),
+        "table accounts: no column ident; a key has one or more of: id, cents",
+    ),
+    "no key": (
+        lambda: Table("accounts", (Column("id"), Column("cents")), key=()),
+        "table accounts: an empty key; a key has one or more of: id, cents",
+    ),
+    "column twice": (
+        lambda: Table("accounts", (Column("id"), Column("id")), key=("id",)),
+        "table accounts: columns are declared twice: id",
+    ),
+    "short row": (lambda: Put(ACCOUNTS, ("a",)), "a row of table accounts has 1 values, and 2 columns: id, cents"),
+    "long row": (lambda: Put(ACCOUNTS, ("a", 1, 2)), "a row of table accounts has 3 values, and 2 columns: id, cents"),
+    "key of a deletion": (lambda: Delete(ACCOUNTS, ("a", 1)), "a key of table accounts has 2 values, and 1 columns: id"),
+    "latest without a handler": (
+        lambda: Projection("accounts", 1, (ACCOUNTS,), {"bank.account": lambda _: ()}, latest=frozenset({"bank.acount"})),
+        "projection accounts: no handler for bank.acount of `latest`; handlers are for: bank.account",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_refused_where_it_is_made(mistake: str) -> None:
+    declare, message = MISTAKES[mistake]
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        declare()
