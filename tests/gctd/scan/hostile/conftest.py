@@ -28,8 +28,6 @@ from tests.support.tracker import go_repo as gorepo
 
 DEAD = "http://127.0.0.1:9"
 KINDS = ["namespaces", "bubblewrap"]
-SCANNING = [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.long)]
-"""Kinds for whole scans. The tests of programs that run in a sandbox have each kind."""
 
 
 @attrs.define
@@ -132,10 +130,10 @@ def place(places: Sequence[Path]) -> Path:
     return places[0]
 
 
-@pytest_asyncio.fixture(params=SCANNING)
-async def host(hostile_cache: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> AsyncIterator[Host]:
-    """The worker with a sandbox of mounts."""
-    sandbox = sandbox_of(request.param)
+@pytest_asyncio.fixture
+async def host(hostile_cache: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> AsyncIterator[Host]:
+    """The worker with a sandbox of mounts, of the `kind` that the module of the test names."""
+    sandbox = sandbox_of(kind)
     monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", lambda: [sandbox])
     async with host_of(hostile_cache, monkeypatch, "require") as host:
         yield host

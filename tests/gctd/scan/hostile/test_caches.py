@@ -16,6 +16,13 @@ from tests.support.tracker import go_repo as gorepo
 pytestmark = pytest.mark.real
 
 
+@pytest.fixture(params=["namespaces", pytest.param("bubblewrap", marks=pytest.mark.long)])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of sandbox: programs of test_kernel.py and test_sandbox.py have each one."""
+    kind: str = request.param
+    return kind
+
+
 def contents(directory: Path) -> dict[str, str]:
     """Return the digest of each file, except the entries of Go's caches, which have the time of their creation."""
     return {

@@ -21,6 +21,13 @@ pytestmark = pytest.mark.real
 CANARY = "mode: set\nexample.com/hostile/canary.go:1.1,2.2 1 1\n"
 
 
+@pytest.fixture(params=["namespaces", pytest.param("bubblewrap", marks=pytest.mark.long)])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of sandbox: programs of test_kernel.py and test_sandbox.py have each one."""
+    kind: str = request.param
+    return kind
+
+
 async def test_a_folder_of_the_job_that_becomes_a_link_leads_to_no_other_job(place: Path, host: Host) -> None:
     """The test replaces every folder that it can by a link to the folder of a victim, whose profile has the same name."""
     victim = host.cache / "victim"

@@ -22,6 +22,13 @@ WORDS = "canary-of-a-secret"
 TOUCH = "#!/bin/sh\ntouch CANARY\n"
 
 
+@pytest.fixture(params=["namespaces", pytest.param("bubblewrap", marks=pytest.mark.long)])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of sandbox: programs of test_kernel.py and test_sandbox.py have each one."""
+    kind: str = request.param
+    return kind
+
+
 @attrs.frozen
 class Bait:
     """The places that a probe must not reach."""
