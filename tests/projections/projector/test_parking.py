@@ -196,7 +196,7 @@ async def test_a_row_that_the_database_refuses_is_found_in_a_large_batch(log: Me
 UNFIT: dict[str, Change] = {
     "a time as text": Put(ledger.ACCOUNTS, ("bad", "eve", 0, False, "2026-01-01T00:00:00Z", None)),
     "a table of another projection": Put(ledger.OWNERS, ("eve", "bad")),
-    "a row without its key": Put(ledger.ENTRIES, ("bad",)),
+    "a row without its key": Put(ledger.ENTRIES, ("bad", None, None, None, None, None)),
     "a list as key": Delete(ledger.ACCOUNTS, (["bad"],)),
     "nothing": cast("Any", None),
 }
