@@ -25,6 +25,7 @@ COMMON = 20
 """A piece of content that more functions have says nothing about any."""
 
 _IN_MANY_PLACES = frozenset({"init", "main", "_"})
+"""Names that many functions have: such a function is found again by its content, never by its name alone."""
 _BASE = re.compile(r"[\w.]+")
 
 
@@ -143,9 +144,9 @@ _BY_PLACE_OR_CONTENT: Sequence[tuple[_Key, bool]] = (
     (lambda one: (one.entry.file, one.base, one.entry.name), True),
     (lambda one: (one.directory, one.base, one.entry.name, one.digest) if one.digest else None, True),
     (lambda one: (one.directory, one.base, one.entry.name), False),
-    (_unless_common(lambda one: (one.base, one.entry.name, one.digest) if one.digest else None), False),
-    (_unless_common(lambda one: (one.directory, one.digest) if one.telling else None), False),
-    (_unless_common(lambda one: one.digest if one.telling else None), False),
+    (lambda one: (one.base, one.entry.name, one.digest) if one.digest else None, False),
+    (lambda one: (one.directory, one.digest) if one.telling else None, False),
+    (lambda one: one.digest if one.telling else None, False),
 )
 """Keys of pairs, and whether several functions of the same key are paired in order, or not at all."""
 
@@ -257,7 +258,7 @@ def _alike(old: Sequence[_Function], new: Sequence[_Function]) -> Iterator[tuple
         for index in shared:
             other, others = theirs[index]
             score = _similarity(sketch, others)
-            if score >= (LIKE_BY_NAME if one.entry.name == other.entry.name else LIKE):
+            if score >= (LIKE_BY_NAME if one.entry.name == other.entry.name not in _IN_MANY_PLACES else LIKE):
                 places = sorted((_place(one.entry)[:3], _place(other.entry)[:3]))
                 found.append((-score, places, number, index))
     taken: tuple[set[int], set[int]] = (set(), set())
@@ -271,7 +272,7 @@ def _alike(old: Sequence[_Function], new: Sequence[_Function]) -> Iterator[tuple
 def _sketched(functions: Iterable[_Function]) -> Iterator[tuple[_Function, Sequence[int]]]:
     for one in functions:
         identity = one.entry.identity
-        if identity is not msgspec.UNSET and identity.sketch and one.entry.name not in _IN_MANY_PLACES:
+        if identity is not msgspec.UNSET and identity.sketch:
             text = identity.sketch
             yield one, [int.from_bytes(text[at : at + VALUE], "big") for at in range(0, len(text), VALUE)]
 
