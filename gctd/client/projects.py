@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gctd.client.resources import Summary
+from gctd.client.resources import KNOWN, Summary
 from terminalkit.client.resources import Resource
 
 
@@ -56,6 +56,11 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     coverage: float | None
     state: str = ""
     reason: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether the coverage is known."""
+        return self.state in KNOWN
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,11 +127,32 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     after: Values
 
 
-class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
-    """The gate's judgement of an analysis. `offending` counts the functions behind it, of which `functions` has some.
+class Unmeasured(msgspec.Struct, frozen=True, kw_only=True):
+    """A function whose coverage is not known, here or at the base. `checks` are unknown because of it."""
 
-    `result` is `passed`, `failed` or `unknown`, with the cause of `unknown` in `reason`. `no_longer_risky` counts the
-    functions of which `fixed` has some. `lost` counts the functions that are not measured any more; `unmeasured` has some.
+    checks: tuple[str, ...]
+    function: str
+    before: Values | None = None
+    after: Values
+    reason: str
+
+
+class Excluded(msgspec.Struct, frozen=True, kw_only=True):
+    """A function that left the measured set; `before` are its values at the base."""
+
+    function: str
+    file: str
+    line: int
+    before: Values | None = None
+    reason: str
+
+
+class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
+    """The gate's judgement of an analysis. `result` is `passed`, `failed` or `unknown`, with the cause of `unknown` in `reason`.
+
+    The counts `offending`, `rising`, `no_longer_risky`, `lacking` and `leaving` are of all functions that fail a check, that are
+    also worse, that were risky at the base, that are not measured, and that left the measured set. `functions`, `worsened`,
+    `fixed`, `unmeasured` and `excluded` have some of them.
     """
 
     result: str
@@ -135,8 +161,12 @@ class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after
     base: Base
     no_longer_risky: int = 0
     fixed: tuple[Compared, ...] = ()
-    lost: int = 0
-    unmeasured: tuple[Compared, ...] = ()
+    rising: int
+    worsened: tuple[Offender, ...]
+    lacking: int
+    unmeasured: tuple[Unmeasured, ...]
+    leaving: int
+    excluded: tuple[Excluded, ...]
     project: str
     before: Point | None
     after: Point

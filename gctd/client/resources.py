@@ -9,8 +9,9 @@ import msgspec
 
 from terminalkit.client.resources import Resource
 
-_KNOWN = frozenset({"measured", "other_tests", "no_tests"})
-_COUNTED_APART = _KNOWN | {"excluded"}
+KNOWN = frozenset({"measured", "other_tests", "no_tests"})
+"""States of a function whose coverage is known."""
+_COUNTED_APART = KNOWN | {"excluded"}
 _ENDED = frozenset({"completed", "failed", "expired"})
 
 
@@ -217,7 +218,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def known(self) -> bool:
         """Whether its coverage is known, so that its value says something."""
-        return self.state in _KNOWN
+        return self.state in KNOWN
 
 
 class PackageProblem(msgspec.Struct, frozen=True, kw_only=True):

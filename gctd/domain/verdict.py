@@ -36,8 +36,9 @@ class Rules:
 
     `threshold` is the value above which a function is risky. `max_crap` bounds the value of every function, `max_exceeded` the
     number of risky ones, `max_average` the mean of all values, `min_coverage` the covered statements (per cent), `max_uncovered`
-    the packages without coverage. `max_new`: new risky functions. `max_worse`: functions whose value rose; `worse` selects any of
-    them, or only the ones that are risky now. `require_measured`: no function may lose its measurement.
+    the packages without coverage. `max_new`: new risky functions. `max_worse`: functions whose value rose; `worse` selects only
+    the ones that are risky now, or any of them. `max_excluded`: functions that the change takes out of the measured set.
+    `require_measured`: the coverage of every function must be known.
     """
 
     threshold: float
@@ -48,13 +49,14 @@ class Rules:
     max_uncovered: int | None = None
     max_new: int | None = 0
     max_worse: int | None = 0
-    worse: str = "any"
+    worse: str = "risky"
+    max_excluded: int | None = None
     require_measured: bool = False
 
     @property
     def compares(self) -> bool:
         """Whether a base is needed."""
-        return self.max_new is not None or self.max_worse is not None or self.require_measured
+        return any(limit is not None for limit in (self.max_new, self.max_worse, self.max_excluded))
 
 
 @attrs.frozen(kw_only=True)
@@ -169,7 +171,7 @@ def evolve(state: Verdict | None, event: VerdictEvent) -> Verdict:
 
 @attrs.frozen(kw_only=True)
 class AskVerdict:
-    """Request a verdict. An existing one does not change."""
+    """Request a verdict. A given one does not change; one without a result is then about the analysis of this request."""
 
     asked: VerdictAsked
 
@@ -197,7 +199,10 @@ VerdictCommand = AskVerdict | GiveVerdict | DropVerdict
 def decide(command: VerdictCommand, state: Verdict | None) -> Sequence[VerdictEvent]:
     """Return the events that a command causes. Raises NotFound."""
     if isinstance(command, AskVerdict):
-        return [command.asked] if state is None or state.dropped else []
+        if state is None or state.dropped:
+            return [command.asked]
+        other = state.result is Result.UNKNOWN and state.head_task != command.asked.head_task
+        return [command.asked] if other else []
     if state is None:
         raise NotFound("that verdict was never asked for")
     if isinstance(command, DropVerdict):

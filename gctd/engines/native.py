@@ -9,6 +9,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 
 import attrs
+import msgspec
 
 from gctd.engines import score
 from gctd.engines.coverage import Coverage
@@ -21,8 +22,9 @@ from gctd.engines.golang.complexity import Declaration, SourceFile
 from gctd.engines.golang.profile import CoverProfile
 from gctd.engines.measurement import ModuleMeasurement
 from gctd.engines.module import ModuleCoverage, ModuleSources, load_profile, profile_path
-from gctd.engines.report import Counts, Excluded, FunctionEntry, Identity, ProfileFacts, Report
+from gctd.engines.report import Counts, ExcludedFile, FunctionEntry, Identity, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
+from gctd.engines.state import State
 
 VERSION = "1.2.0"
 GOCRAP_VERSION = "v0.5.1"
@@ -57,14 +59,16 @@ class NativeEngine:
         covered = ModuleCoverage(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
         view = _gocrap_view(given, sources, blocks, warnings)
         tests = ModuleMeasurement(given.tests, given.module_path)
-        entries, left_out = [], list(_ignored(read))
+        entries, left_out = [], []
         for entry in _entries(read, covered, view, tests, given.module_path, compat=self.compat):
-            if exclusion.function(entry.name):
-                left_out.append(Excluded(file=entry.file, function=entry.function, line=entry.line, rule="--exclude"))
+            if entry.state is State.EXCLUDED:
+                left_out.append(entry)
+            elif exclusion.function(entry.name):
+                left_out.append(_excluded(entry, "--exclude"))
             else:
                 entries.append(entry)
         kept = set(paths)
-        files = [Excluded(file=printable(path), function="", line=0, rule="--exclude") for path in found if path not in kept]
+        files = [ExcludedFile(file=printable(path), rule="--exclude") for path in found if path not in kept]
         return Report(
             engine=self.name,
             engine_version=VERSION,
@@ -81,17 +85,13 @@ class NativeEngine:
             warnings=warnings.all(),
             measured=score.measured_summary(entries, given.options.threshold),
             states=score.states_of(entries, len(left_out)),
-            excluded=tuple(sorted((*left_out, *files), key=lambda one: (one.file, one.line, one.function))),
+            excluded=tuple(sorted(left_out, key=lambda one: (one.file, one.line, one.function))),
+            excluded_files=tuple(files),
         )
 
 
-def _ignored(read: Sequence[tuple[str, SourceFile]]) -> Iterator[Excluded]:
-    """The functions that a comment leaves out."""
-    for path, file in read:
-        for one in file.declarations:
-            if one.ignored:
-                name = f"{one.receiver.text}.{one.name}" if one.receiver else one.name
-                yield Excluded(file=printable(path), function=name, line=one.start[0], rule="comment")
+def _excluded(entry: FunctionEntry, rule: str) -> FunctionEntry:
+    return msgspec.structs.replace(entry, differs=None, state=State.EXCLUDED, reason=rule)
 
 
 def _gocrap_view(given: EngineInput, sources: ModuleSources, profile: CoverProfile, warnings: Warnings) -> GocrapView:
@@ -123,7 +123,10 @@ def _entries(
     *,
     compat: bool,
 ) -> Iterator[FunctionEntry]:
-    """Yield the entries of the report. With `compat` the places, receivers and numbers are go-crap's, so none differs."""
+    """Yield the entries of the report, and the functions that a comment leaves out.
+
+    With `compat` the places, receivers and numbers are go-crap's, so none differs.
+    """
     for path, file in read:
         differences = FileDifferences(view, path, profile_path(module_path, path), file.declarations)
         shown, absolute, file_state = printable(path), view.file(path), tests.of_file(path, file)
@@ -135,7 +138,7 @@ def _entries(
             percent = None if source is None else source.percent
             crap = score.crap_of(declaration.cyclomatic, percent, view.missing)
             state, reason = tests.of_function(file_state, own, has_body=declaration.opens > 0)
-            yield FunctionEntry(
+            entry = FunctionEntry(
                 file=shown if printed is None else _printed_file(absolute, declaration, view),
                 package=file.package,
                 function=f"{receiver}.{declaration.name}" if receiver else declaration.name,
@@ -152,6 +155,7 @@ def _entries(
                 reason=printable(reason),
                 identity=Identity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
             )
+            yield _excluded(entry, "comment") if declaration.ignored else entry
 
 
 def _printed_file(file: str, declaration: Declaration, view: GocrapView) -> str:
@@ -162,7 +166,6 @@ _Scored = tuple[Declaration, Coverage | None, FunctionCoverage | None]
 
 
 def _reported(path: str, file: SourceFile, covered: ModuleCoverage, view: GocrapView) -> Iterator[_Scored]:
-    """Return the declarations of a file that belong in the report, with their coverage and go-crap's finding."""
+    """Return the declarations of a file, with their coverage and go-crap's finding."""
     declarations = file.declarations
-    scored = zip(declarations, covered.of(path, file), view.find(view.file(path), declarations), strict=True)
-    return (one for one in scored if not one[0].ignored)
+    return zip(declarations, covered.of(path, file), view.find(view.file(path), declarations), strict=True)

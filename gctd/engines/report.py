@@ -74,18 +74,21 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     identity: Identity | msgspec.UnsetType = msgspec.UNSET
     key: str | msgspec.UnsetType = msgspec.UNSET
 
+    @property
+    def known(self) -> bool:
+        """Whether its coverage is known."""
+        return self.state.known
+
     def risky(self, threshold: float) -> bool:
         """Whether its value is over the threshold, by a coverage that is known."""
-        return self.crap > threshold and self.state.known
+        return self.crap > threshold and self.known
 
 
 @attrs.frozen(kw_only=True)
-class Excluded:
-    """A function that a rule leaves out, or a whole file (`function` empty, `line` 0). `rule` is the rule."""
+class ExcludedFile:
+    """A file whose functions a rule leaves out without reading it."""
 
     file: str
-    function: str
-    line: int
     rule: str
 
 
@@ -96,6 +99,11 @@ class ReportWarning:
     kind: WarningKind
     path: str
     reason: str
+
+    @property
+    def unread(self) -> bool:
+        """Whether it is about a file whose functions are not known."""
+        return self.kind in ("syntax", "too-large", "unreadable")
 
 
 @attrs.frozen(kw_only=True)
@@ -130,7 +138,7 @@ class Report:
     `entries` are in order of falling CRAP value, then file, then line. `engine_version` is the engine's own version,
     `crap_version` the version of the go-crap whose rules it follows (`v<major>.<minor>.<patch>`). `summary` covers all functions,
     `measured` the functions with known coverage. `states` counts all functions by state. The last two are None in reports older
-    than states.
+    than states. `excluded` are the functions that a rule leaves out (their `reason`): they are in no figure but `states`.
     """
 
     engine: str
@@ -143,7 +151,8 @@ class Report:
     warnings: tuple[ReportWarning, ...] = ()
     measured: ReportSummary | None = None
     states: Mapping[str, int] | None = None
-    excluded: tuple[Excluded, ...] = ()
+    excluded: tuple[FunctionEntry, ...] = ()
+    excluded_files: tuple[ExcludedFile, ...] = ()
 
     @property
     def is_shortened(self) -> bool:

@@ -36,5 +36,11 @@ class State(StrEnum):
         """Whether the function's coverage is known, 0 % of a package without tests included: only then it can be risky."""
         return self in _KNOWN
 
+    @property
+    def outside(self) -> bool:
+        """Whether the function is outside of the measured set, and so outside of the gate."""
+        return self in _OUTSIDE
 
+
+_OUTSIDE = frozenset({State.NOT_BUILT, State.GENERATED, State.EXCLUDED})
 _KNOWN = frozenset({State.MEASURED, State.OTHER_TESTS, State.NO_TESTS})

@@ -31,7 +31,7 @@ class Comment:
 
     `breaks` are the differences in the way of measuring. `partial`: a report was shortened, so a new or gone function may only be
     hidden. `link` returns the address of a function's source, if it is known. `page` is the address of the dashboard's page,
-    empty if unknown. `limits`, `verdict` and `result` are set after a judgement. `reason` is set if the result is unknown.
+    empty if unknown. `limits` and `verdict` are set after a judgement.
     """
 
     after: AnalysisView
@@ -44,8 +44,6 @@ class Comment:
     page: str = ""
     limits: Rules | None = None
     verdict: GateVerdict | None = None
-    result: Result | None = None
-    reason: str = ""
 
     def markdown(self) -> str:
         """Return the text. Its first line identifies the project, so that a bot can replace its previous comment."""
@@ -54,6 +52,7 @@ class Comment:
             f"### {self._heading()}",
             *self._page(),
             *self._gate(),
+            *self._not_judged(),
             *self._figures(),
             *self._notes(),
             *self._changes(),
@@ -63,13 +62,9 @@ class Comment:
         ]
         return "\n\n".join(parts) + "\n"
 
-    @property
-    def _said(self) -> Result | None:
-        return self.result or (self.verdict.result if self.verdict else None)
-
     def _heading(self) -> str:
         project = "" if self.after.project == "." else f" of {code(self.after.project)}"
-        mark = _SIGNS[self._said]
+        mark = _SIGNS[self.verdict.result] if self.verdict else ""
         return f"{mark}CRAP{project} at {code(self.after.commit_sha[:12])}"
 
     def _page(self) -> Iterator[str]:
@@ -80,13 +75,13 @@ class Comment:
     def _gate(self) -> Iterator[str]:
         if self.verdict is None or self.limits is None:
             return
-        if self._said is Result.UNKNOWN:
-            yield f"**It is not known whether the gate is passed:** {plain(self.reason)}."
+        if self.verdict.result is Result.UNKNOWN:
+            yield f"**It is not known whether the gate is passed:** {plain(self.verdict.reason)}."
             return
         checks = self.verdict.checks
         failed = sum(check.passed is False for check in checks)
         said = f"**The gate is not passed: {failed} of {len(checks)} checks failed.**"
-        yield "The gate is passed." if self._said is Result.PASSED else said
+        yield "The gate is passed." if self.verdict.result is Result.PASSED else said
         if checks:
             alone = self.before is None
             rows = [
@@ -94,6 +89,19 @@ class Comment:
                 for check in checks
             ]
             yield table(("", "Check", "Found", "Limit"), rows, numbers=(2, 3))
+
+    def _not_judged(self) -> Iterator[str]:
+        """The functions that are not measured, and the ones that left the measured set."""
+        if self.verdict is None:
+            return
+        for title, listed in (
+            ("Not measured", [(one.after, one.reason) for one in self.verdict.unmeasured]),
+            ("Excluded by this change", [(one.entry, one.reason) for one in self.verdict.excluded]),
+        ):
+            rows = [(self._function(entry, linked=True), plain(reason)) for entry, reason in listed[:ROWS]]
+            more = [(f"{len(listed) - ROWS} more", "")] if len(listed) > ROWS else []
+            if rows:
+                yield table((title, "Reason"), [*rows, *more])
 
     def _figures(self) -> Iterator[str]:
         new = self.after.known or self.after.summary
@@ -194,7 +202,7 @@ def _change(name: str, was: float, now: float, places: int) -> tuple[str, str, s
     return name, f"{was:.{places}f}", f"{now:.{places}f}", f"{now - was:+.{places}f}" if now != was else ""
 
 
-_SIGNS = {None: "", Result.PASSED: "✅ ", Result.FAILED: "❌ ", Result.UNKNOWN: "❔ "}
+_SIGNS = {Result.PASSED: "✅ ", Result.FAILED: "❌ ", Result.UNKNOWN: "❔ "}
 _MARKS = {True: "✅", False: "❌", None: "n/a"}
 
 
@@ -208,12 +216,13 @@ def says(check: Check, limits: Rules) -> str:
         CheckName.MIN_COVERAGE: "covered statements, at least",
         CheckName.MAX_UNCOVERED: "packages without coverage",
         CheckName.MAX_NEW: f"new risky functions ({over})",
-        CheckName.MEASURED: "functions that are not measured any more",
+        CheckName.MAX_EXCLUDED: "functions excluded by this change",
+        CheckName.MEASURED: "functions that are not measured",
         CheckName.MAX_WORSE: f"functions that are worse{f' and risky ({over})' if limits.worse == 'risky' else ''}",
     }[check.name]
 
 
-_COMPARING = frozenset({CheckName.MAX_NEW, CheckName.MAX_WORSE, CheckName.MEASURED})
+_COMPARING = frozenset({CheckName.MAX_NEW, CheckName.MAX_WORSE, CheckName.MAX_EXCLUDED})
 
 
 def value_of(check: Check, *, alone: bool) -> str:

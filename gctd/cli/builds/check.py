@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gctd.cli.builds.limits import limit_options
-from gctd.cli.builds.results import RESULTS, JudgedFunction, require_passed, show_checks, show_functions
+from gctd.cli.builds.results import (
+    EXCLUDED,
+    FIXED,
+    NOT_MEASURED,
+    RESULTS,
+    WORSE,
+    JudgedFunction,
+    failed,
+    require_passed,
+    show_checks,
+    show_functions,
+)
 from gctd.cli.options import Sources, setting_options
 from terminalkit.commands.command import command
 from terminalkit.commands.options import Choice, examples
 from terminalkit.display.output import Output
+from terminalkit.display.table import Cell
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from gctd.cli.builds.checking.judge import ProjectJudgement
+    from gctd.engines.changes.gate import GateVerdict
+    from gctd.engines.report import FunctionEntry
 
 FORMATS = ("text", "json", "markdown", "sarif")
 FORMS = {".json": "json", ".md": "markdown", ".sarif": "sarif"}
 """The form of a file by its suffix."""
 LISTED = 20
-"""Limit of the listed functions in a text."""
+"""Limit of the functions of each kind in a text."""
 
 
 @click.command(
@@ -112,7 +126,7 @@ async def check(
         sources.load().values,
         directory,
         config,
-        limits | ({"max_new": None, "max_worse": None, "require_measured": False} if absolute else {}),
+        limits | (dict.fromkeys(("max_new", "max_worse", "max_excluded")) if absolute else {}),
         compare=CheckInputs(base=None if absolute else base or "HEAD", baseline=baseline, profile=profile),
         only=projects,
         on_log=output.detail,
@@ -127,9 +141,9 @@ async def check(
         [
             (
                 one.after.analysis.project,
-                one.result.value,
+                one.verdict.result.value,
                 [each.name.value for each in one.verdict.checks if each.passed is False],
-                one.reason,
+                one.verdict.reason,
             )
             for one in found
         ],
@@ -168,14 +182,28 @@ def _show(output: Output, one: ProjectJudgement, *, apart: bool) -> None:
             ("base", one.base),
             ("functions", f"{known.total_funcs} measured of {analysis.summary.total_funcs}"),
             ("risky", f"{analysis.risky}, over {one.rules.threshold:g}"),
-            ("gate", RESULTS[one.result.value]),
-            ("reason", one.reason),
+            ("gate", RESULTS[one.verdict.result.value]),
+            ("reason", one.verdict.reason),
         ]
     )
     show_checks(output, [(says(each, one.rules), each.value, each.limit, each.passed) for each in one.verdict.checks])
-    verdict = one.verdict
-    functions = [JudgedFunction(each.after.function, each.before, each.after, each.checks) for each in verdict.offenders]
-    functions += [JudgedFunction(each.entry.function, each.before, each.entry) for each in verdict.fixed]
-    show_functions(output, functions[:LISTED])
-    if (more := len(functions) - LISTED) > 0:
-        output.note(f"{more} more: see --output FILE.json")
+    functions = list(_functions(one.verdict))
+    show_functions(output, functions[:LISTED], len(functions) - LISTED, "--output FILE.json")
+
+
+def _functions(verdict: GateVerdict) -> Iterator[JudgedFunction]:
+    """The functions of a verdict: the ones behind its result, then the others."""
+
+    def listed(before: FunctionEntry | None, now: FunctionEntry, result: Cell, reason: str = "") -> JudgedFunction:
+        return JudgedFunction(now.function, f"{now.file}:{now.line}", before, now, result, reason)
+
+    for one in verdict.offenders:
+        yield listed(one.before, one.after, failed(one.checks))
+    for lacking in verdict.unmeasured:
+        yield listed(lacking.before, lacking.after, NOT_MEASURED, lacking.reason)
+    for left in verdict.excluded:
+        yield listed(left.before, left.entry, EXCLUDED, left.reason)
+    for worse in verdict.worsened:
+        yield listed(worse.before, worse.after, WORSE)
+    for fixed in verdict.fixed:
+        yield listed(fixed.before, fixed.entry, FIXED)

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from gctd.cli.builds.limits import limit_options
-from gctd.cli.builds.results import RESULTS, JudgedFunction, require_passed, show_checks, show_functions
+from gctd.cli.builds.results import (
+    EXCLUDED,
+    FIXED,
+    NOT_MEASURED,
+    RESULTS,
+    WORSE,
+    JudgedFunction,
+    failed,
+    require_passed,
+    show_checks,
+    show_functions,
+)
 from gctd.cli.completion import repo_urls
 from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project_option
 from gctd.cli.session import Session, client_command
-from gctd.cli.tables.text import commit, score
-from gctd.client.projects import Compared, Gate
+from gctd.cli.tables.text import commit
+from gctd.client.projects import Gate, Values
 from terminalkit.commands.options import DURATION, examples
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
+from terminalkit.display.table import Cell, Painted
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
 
@@ -34,7 +45,7 @@ POLL = 1.0
     epilog=examples(
         "gctd gate https://github.com/owner/name",
         "gctd gate https://github.com/owner/name --base main --wait 10m",
-        "gctd gate https://github.com/owner/name --base v1.2.0 --worse risky --markdown > comment.md",
+        "gctd gate https://github.com/owner/name --base v1.2.0 --worse any --markdown > comment.md",
         "gctd gate https://github.com/owner/name --absolute --max-exceeded 10 --min-coverage 60 --json",
     ),
 )
@@ -64,12 +75,12 @@ async def gate(
 ) -> int:
     """Judge the latest analyses of the repository at URL by limits, and by the changes since a base.
 
-    With --base BRANCH the base is the commit at which this one left the branch. Without limits no new function may be over the
-    threshold, and none worse than at the base. Only functions that are measured at both count. All projects are judged, or one. A
-    verdict is kept: the same commit, base and limits give the same one.
+    With --base BRANCH the base is the commit at which this one left the branch. Without limits the gate fails if a function is
+    new and over the threshold, crosses it, or is over it and worse than at the base. All projects are judged, or one. A verdict
+    that is known is kept: the same commit, base and limits give the same one.
 
-    The exit code is 1 if the gate is not passed, and 8 if the result is unknown: the base is missing, or has not been analysed
-    yet. In the latter case its analysis is scheduled, and the verdict follows.
+    The exit code is 1 if the gate is not passed, and 8 if the result is unknown: a function that is needed is not measured, the
+    base is missing, or it has not been analysed yet. In the latter case its analysis is scheduled, and the verdict follows.
     """
     output = session.output
     if markdown and output.json:
@@ -142,25 +153,24 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
         ]
     )
     show_checks(output, [(check.text, check.value, check.limit, check.passed) for check in found.checks])
-    show_functions(
-        output,
-        [
-            *(JudgedFunction(one.function, one.before, one.after, one.checks) for one in found.functions),
-            *(JudgedFunction(one.function, one.before, one.after) for one in found.fixed),
-        ],
-    )
-    if found.unmeasured:
-        output.line("")
-        columns = [Column("LAST MEASURED", "number"), Column("NOT MEASURED ANY MORE"), Column("LOCATION", "id"), Column("WHY")]
-        output.table(columns, [_lost(one) for one in found.unmeasured])
-    lost = found.lost - len(found.unmeasured)
-    if lost > 0:
-        output.note(f"{lost} more are not measured any more: see --limit")
-    more = found.offending - len(found.functions) + found.no_longer_risky - len(found.fixed)
-    if more > 0:
-        output.note(f"{more} more: see --limit")
+    functions = list(_functions(found))
+    every = found.offending + found.lacking + found.leaving + found.rising + found.no_longer_risky
+    show_functions(output, functions, every - len(functions), "--limit")
 
 
-def _lost(one: Compared) -> list[Cell]:
-    after = one.after
-    return [score(one.before.crap), one.function, f"{after.file}:{after.line}", f"{after.state}: {after.reason}"]
+def _functions(found: Gate) -> Iterator[JudgedFunction]:
+    """The functions of a verdict in the order of `gctd check`."""
+
+    def listed(name: str, before: Values | None, now: Values, result: Cell, reason: str = "") -> JudgedFunction:
+        return JudgedFunction(name, f"{now.file}:{now.line}", before, now, result, reason)
+
+    for one in found.functions:
+        yield listed(one.function, one.before, one.after, failed(one.checks))
+    for lacking in found.unmeasured:
+        yield listed(lacking.function, lacking.before, lacking.after, NOT_MEASURED, lacking.reason)
+    for left in found.excluded:
+        yield JudgedFunction(left.function, f"{left.file}:{left.line}", left.before, None, EXCLUDED, left.reason)
+    for worse in found.worsened:
+        yield listed(worse.function, worse.before, worse.after, WORSE)
+    for fixed in found.fixed:
+        yield listed(fixed.function, fixed.before, fixed.after, FIXED)

@@ -21,13 +21,16 @@ _LIMITS = (
     ),
     click.option(
         "--worse",
-        type=Choice(["any", "risky"]),
-        default="any",
+        type=Choice(["risky", "any"]),
+        default="risky",
         show_default=True,
-        help="Functions that count for --max-worse: any, or only the ones that are risky now.",
+        help="Functions that count for --max-worse: the ones that are risky now, or any.",
     ),
-    click.option("--require-measured", is_flag=True, help="Fail also where functions are not measured any more."),
-    click.option("--absolute", is_flag=True, help="Ignore new and worse functions."),
+    click.option(
+        "--max-excluded", type=click.IntRange(min=0), help="Most functions that leave the measured set.  [default: any number]"
+    ),
+    click.option("--require-measured", is_flag=True, help="Fail if the coverage of a function is not known."),
+    click.option("--absolute", is_flag=True, help="Do not compare: ignore new, worse and excluded functions."),
 )
 
 

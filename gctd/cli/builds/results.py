@@ -30,8 +30,10 @@ def show_checks(output: Output, checks: Sequence[tuple[str, float | None, float,
 
 
 class Measured(Protocol):
-    """The place and the values of a function at one commit; `coverage` is in per cent, None if unknown."""
+    """The place and the values of a function at one commit; `coverage` is in per cent, None if unknown. `known`: it is known."""
 
+    @property
+    def known(self) -> bool: ...
     @property
     def file(self) -> str: ...
     @property
@@ -46,16 +48,20 @@ class Measured(Protocol):
 
 @attrs.frozen
 class JudgedFunction:
-    """A function that failed `checks`, or, without checks, one that is not risky any more. `before` is None for a new one."""
+    """A function behind a verdict: what is said of it, and why. `before` is None for a new one, `now` for one that is gone."""
 
     name: str
+    place: str
     before: Measured | None
-    now: Measured
-    checks: Sequence[str] = ()
+    now: Measured | None
+    result: Cell
+    reason: str = ""
 
     @property
     def why(self) -> str:
-        """The values behind the CRAP value that changed; for a new function, or without a base, all of them."""
+        """The reason, else the values behind the CRAP value that changed; for a new function, or without a base, all of them."""
+        if self.reason or self.now is None:
+            return self.reason
         coverage = _percent(self.now.coverage)
         if self.before is None:
             return f"complexity {self.now.cyclomatic}, coverage {coverage}"
@@ -67,23 +73,34 @@ class JudgedFunction:
         return ", ".join(changes)
 
 
-def show_functions(output: Output, functions: Sequence[JudgedFunction]) -> None:
-    """Print the functions that failed a check, and the ones that are not risky any more: values, place, result and cause."""
+def failed(checks: Iterable[str]) -> Cell:
+    """What is said of a function that failed checks."""
+    return Painted(" ".join(checks), "red")
+
+
+WORSE, NOT_MEASURED, EXCLUDED = (Painted(text, "yellow") for text in ("worse", "not measured", "excluded"))
+FIXED = Painted("fixed", "green")
+
+
+def show_functions(output: Output, functions: Sequence[JudgedFunction], more: int, see: str) -> None:
+    """Print functions: values, place, result and cause. `more` are left out, and `see` names the option that shows them."""
     if functions:
         output.line("")
         rows: list[list[Cell]] = [
             [
-                "" if one.before is None else score(one.before.crap),
-                score(one.now.crap),
+                score(one.before.crap) if one.before is not None and one.before.known else "",
+                score(one.now.crap) if one.now is not None and one.now.known else "",
                 one.name,
-                f"{one.now.file}:{one.now.line}",
-                Painted(" ".join(one.checks), "red") if one.checks else Painted("fixed", "green"),
+                one.place,
+                one.result,
                 one.why,
             ]
             for one in functions
         ]
         columns = [Column("BEFORE", "number"), Column("NOW", "number"), Column("FUNCTION"), Column("LOCATION", "id")]
         output.table([*columns, Column("RESULT"), Column("WHY")], rows)
+    if more > 0:
+        output.note(f"{more} more: see {see}")
 
 
 def require_passed(what: str, judged: Iterable[tuple[str, str, Sequence[str], str]]) -> None:

@@ -133,13 +133,14 @@ class Baselines:
         return await self._found(after, Kind.PREVIOUS, candidates[0])
 
     async def _found(self, after: AnalysisView, kind: Kind, commit: str) -> Baseline:
+        """The first analysis of the commit that was made in the same way and measured every package, else the first one."""
         analyses = await self._queries.analyses_at(after.analysis_id, commit)
-        differing: Sequence[str] = ()
-        for one in analyses:
-            differing = different(one, after)
-            if not differing:
-                return Baseline(kind=kind, commit=commit, analysis=one)
-        reason = f"measured differently: {', '.join(differing)}" if analyses else "not analysed yet"
+        ways = [(one, different(one, after)) for one in analyses]
+        alike = [one for one, differing in ways if not differing]
+        if alike:
+            whole = [one for one in alike if not any(package.tested for package in one.uncovered)]
+            return Baseline(kind=kind, commit=commit, analysis=(whole or alike)[0])
+        reason = f"measured differently: {', '.join(ways[-1][1])}" if ways else "not analysed yet"
         return Baseline(kind=kind, commit=commit, reason=f"the base {commit[:12]} is {reason}")
 
 

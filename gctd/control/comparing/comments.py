@@ -29,6 +29,4 @@ def comment_on(
         page=dashboard.analysis(after, pair.before, base),
         limits=judged.rules if judged else None,
         verdict=judged.verdict if judged else None,
-        result=judged.result if judged else None,
-        reason=judged.reason if judged else "",
     ).markdown()

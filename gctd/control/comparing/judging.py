@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Self
 
 import attrs
 import structlog
@@ -23,6 +24,7 @@ from gctd.domain.task import TASK
 from gctd.domain.task.state import Task
 from gctd.domain.verdict import VERDICT, AskVerdict, Finding, GiveVerdict, Result, Rules, VerdictAsked, verdict_id
 from gctd.engines.changes.gate import GateFacts, GateVerdict, judge
+from gctd.engines.state import State
 from gctd.exports.coverage import Coverages, StatementCoverage
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView, VerdictView
@@ -39,7 +41,7 @@ _TRIES = 5
 
 @attrs.frozen(kw_only=True)
 class AnalysisJudgement:
-    """The gate's judgement of an analysis, with the reason of an unknown result.
+    """The gate's judgement of an analysis.
 
     `id` is the id of the stored verdict, if it is stored. `base_task` analyses the base. `sequence` is the position of the stored
     events. `partial`: a report was shortened.
@@ -49,12 +51,24 @@ class AnalysisJudgement:
     after: AnalysisView
     baseline: Baseline
     verdict: GateVerdict
-    result: Result
-    reason: str = ""
     id: str | None = None
     base_task: TaskView | None = None
     sequence: int = 0
     partial: bool = False
+
+    @property
+    def result(self) -> Result:
+        """The result of the gate."""
+        return self.verdict.result
+
+    @property
+    def reason(self) -> str:
+        """The reason of an unknown result."""
+        return self.verdict.reason
+
+    def waiting(self, task: TaskView | None) -> Self:
+        """Return the judgement without a result: the base has no analysis, and this task is to make it."""
+        return attrs.evolve(self, verdict=self.verdict.unknown(_waits(self.baseline, task)), base_task=task)
 
 
 @attrs.frozen(eq=False)
@@ -96,16 +110,23 @@ class Judging:
             with self._bulkhead.around(id_):
                 kept = await self._queries.verdict(id_)
                 found = None if kept is None else await self._of_kept(kept)
-                if found is not None and found.result is not Result.UNKNOWN:
+                if found is not None and found.verdict.settled:
                     await self._give(id_, found, None)
             self._judged_for[id_] = latest
         return bool(pending)
 
     async def look(self, after: AnalysisView, base: str, rules: Rules) -> AnalysisJudgement:
-        """Return the stored verdict, else the verdict as of now. Stores no event. Raises the errors of `Baselines.of`."""
+        """Return the given verdict, else the verdict as of now on this analysis. Stores no event.
+
+        A base that was chosen stays the base. Raises the errors of `Baselines.of`.
+        """
         kept = await self._queries.verdict(_id(after, base, rules))
-        if kept is not None and (found := await self._of_kept(kept)) is not None:
+        if kept is not None and kept.result is not Result.UNKNOWN and (found := await self._of_kept(kept)) is not None:
             return found
+        if kept is not None and kept.base_commit:
+            baseline = await self._baselines.again(after, kept.kind, kept.base_commit)
+            same = kept.head_task == after.task_id
+            return attrs.evolve(await self._judged(after, baseline, rules), id=kept.id if same else None)
         baseline = await self._baselines.of(after, base) if rules.compares else Baseline()
         return await self._judged(after, baseline, rules)
 
@@ -116,19 +137,18 @@ class Judging:
     async def ask(self, after: AnalysisView, base: str, rules: Rules, context: Context | None) -> AnalysisJudgement:
         """Return the verdict as `look` does, and store it.
 
-        A base without a comparable analysis is analysed, and the verdict follows. A result is not stored if only another analysis
-        of the commit can change it.
+        A base without a comparable analysis is analysed, and the verdict follows. A result is not stored if another analysis of
+        the same commits can change it.
         """
         found = await self.look(after, base, rules)
-        if after.states is None or (rules.compares and not found.baseline.commit):
+        waits = after.states is not None and bool(found.baseline.commit) and found.baseline.analysis is None
+        if not found.verdict.settled and not waits:
             return found
         if found.id is None:
             found = await self._asked(found, base, context)
-        if found.result is not Result.UNKNOWN:
+        if found.verdict.settled:
             return attrs.evolve(found, sequence=max(found.sequence, await self._give(_id(after, base, rules), found, context)))
-        if found.baseline.commit and found.baseline.analysis is None and found.base_task is None:
-            return await self._with_base(found, context)
-        return found
+        return await self._with_base(found, context) if found.base_task is None else found
 
     async def _asked(self, found: AnalysisJudgement, base: str, context: Context | None) -> AnalysisJudgement:
         after, baseline = found.after, found.baseline
@@ -181,29 +201,18 @@ class Judging:
             self._blobs,
             after,
             baseline.analysis,
-            lambda pair: (judge(rules, facts_of(pair, rules, coverage)), pair.partial),
+            lambda pair: (verdict_on(pair, rules, coverage), pair.partial),
             rules.threshold,
         )
-        judged = AnalysisJudgement(
-            rules=rules, after=after, baseline=baseline, verdict=found, result=found.result, partial=partial
-        )
-        if after.states is None:
-            reason = "the analysis does not record which functions are measured: analyse the commit again"
-            return attrs.evolve(judged, result=Result.UNKNOWN, reason=reason)
-        if rules.compares and baseline.analysis is not None and (differing := different(baseline.analysis, after)):
-            return attrs.evolve(judged, result=Result.UNKNOWN, reason=f"it was measured differently: {', '.join(differing)}")
-        if rules.compares and baseline.analysis is None:
-            task = await self._base_task(after, baseline)
-            if task is not None and task.status == "completed":  # perhaps since the search for its analysis
-                now = await self._baselines.again(after, baseline.kind.value, baseline.commit)
-                if now.analysis is not None:
-                    return await self._judged(after, now, rules)
-            return attrs.evolve(judged, result=Result.UNKNOWN, reason=_waits(baseline, task), base_task=task)
-        if found.result is Result.UNKNOWN:
-            names = ", ".join(check.name.value for check in found.checks if check.passed is None)
-            cause = "a report was shortened (--min, --top): " if partial else ""
-            return attrs.evolve(judged, reason=f"{cause}it is not known whether these hold: {names}")
-        return judged
+        judged = AnalysisJudgement(rules=rules, after=after, baseline=baseline, verdict=found, partial=partial)
+        if after.states is None or not rules.compares or baseline.analysis is not None:
+            return judged
+        task = await self._base_task(after, baseline)
+        if task is not None and task.status == "completed":  # perhaps since the search for its analysis
+            now = await self._baselines.again(after, baseline.kind.value, baseline.commit)
+            if now.analysis is not None:
+                return await self._judged(after, now, rules)
+        return judged.waiting(task)
 
     async def _base_task(self, after: AnalysisView, baseline: Baseline) -> TaskView | None:
         """Return the last task queued to analyse the base since the judged analysis was stored, by the order of the log.
@@ -235,7 +244,7 @@ class Judging:
                 except Overtaken:
                     continue
                 task, sequence = TaskView.of_state(outcome.state, outcome.sequence), outcome.sequence
-            return attrs.evolve(found, base_task=task, reason=_waits(baseline, task), sequence=max(found.sequence, sequence))
+            return attrs.evolve(found.waiting(task), sequence=max(found.sequence, sequence))
         raise Overtaken(f"analyses of {after.repo_url} are asked for all the time")
 
     async def _state(self, task_id: str) -> Task:
@@ -246,16 +255,31 @@ class Judging:
         return state
 
 
-def facts_of(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | None) -> GateFacts:
-    """Collect the facts of two analyses that the gate judges. `coverage` may be None if no rule needs it."""
+def verdict_on(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | None) -> GateVerdict:
+    """Judge an analysis against its base, for every way to ask. `coverage` may be None if no rule needs it."""
+    found = judge(rules, _facts(pair, rules, coverage))
+    if pair.after.states is None:
+        return found.unknown("the analysis does not record which functions are measured: analyse the commit again")
+    if not rules.compares:
+        return found
+    if pair.before is None:
+        return found.unknown("there is no analysis to compare with")
+    differing = different(pair.before, pair.after)
+    return found.unknown(f"measured differently: {', '.join(differing)}") if differing else found
+
+
+def _facts(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | None) -> GateFacts:
     after = pair.after
     summary = after.known or after.summary
     entries, shortened = pair.report.entries, pair.report.is_shortened
     own = rules.threshold == threshold_of(after.flags)
     # No hidden function has a higher value than one that is shown.
     below = any(entry.state.known and entry.crap <= rules.threshold for entry in entries)
+    lacking = {state.value for state in State if not state.known and not state.outside}
+    listed = sum(entry.state.value in lacking for entry in entries)
     return GateFacts(
         entries=entries,
+        functions=summary.total_funcs,
         # A shortened report does not have all functions; their number at the project's own threshold is known all the same.
         exceeded=summary.exceeded if own else sum(entry.risky(rules.threshold) for entry in entries),
         at_least=shortened and not own and not below,
@@ -268,6 +292,9 @@ def facts_of(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | Non
         lower_bound=any(package.tested for package in after.uncovered),
         incomplete=coverage is not None and not coverage.complete,
         measured=after.known is None or after.known.total_funcs > 0 or after.summary.total_funcs == 0,
+        hidden=sum(count for name, count in (after.states or {}).items() if name in lacking) - listed,
+        partial=pair.partial,
+        unread=tuple(one for one in pair.report.warnings if one.unread),
     )
 
 

@@ -36,7 +36,7 @@ class AnalysisPair:
         if older is None:
             return cls(after, report, partial=report.is_shortened)
         before, old = older
-        changes = compare(old.entries, report.entries, threshold=threshold)
+        changes = compare(old, report, threshold=threshold)
         return cls(after, report, before, changes, old.is_shortened or report.is_shortened)
 
     @property

@@ -81,7 +81,7 @@ class GocrapProgram:
             summary=found.summary,
             entries=shown(entries, given.options),
             measured=measured_summary(entries, threshold),
-            states=states_of(entries, sum(bool(one.function) for one in beside.excluded)),
+            states=states_of(entries, len(beside.excluded)),
         )
 
     def _scan(self, given: EngineInput, profile: Path) -> _Document:

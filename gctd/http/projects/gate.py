@@ -10,8 +10,8 @@ from gctd.control.comparing.pairs import AnalysisPair, compared
 from gctd.domain.errors import BadInput
 from gctd.domain.options import threshold_of
 from gctd.domain.verdict import Result, Rules
-from gctd.engines.changes.comparison import Change
-from gctd.engines.changes.gate import CheckName, Worse
+from gctd.engines.changes.comparison import Change, Exclusion
+from gctd.engines.changes.gate import CheckName, Offender, Unmeasured, Worse
 from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.bodies import body_of
@@ -30,8 +30,9 @@ _FROM = f"what it is compared with: {POINT}, of another commit; such a verdict i
 _USUAL = f"{BASE}; the last commit that was analysed before on the same ref"
 _TO = f"what is judged: {POINT}; the latest"
 _THRESHOLD = "above it a function is risky; the project's own"
-_WORSE = "functions that count for `max_worse`: any, or only the ones that are risky now"
-_MEASURED = "whether functions that lost their measurement fail the gate"
+_WORSE = "functions that count for `max_worse`: the ones that are risky now, or any"
+_EXCLUDED = "most functions that leave the measured set; any number"
+_MEASURED = "whether functions whose coverage is not known fail the gate"
 _TIME_LIMIT = 150.0
 
 
@@ -51,7 +52,8 @@ class Judge:
     max_uncovered: int | None = query(default=None, ge=0, le=1_000_000, description="most packages without coverage")
     max_new: int = query(default=0, ge=0, le=1_000_000, description="most new risky functions")
     max_worse: int = query(default=0, ge=0, le=1_000_000, description="most functions whose value rose")
-    worse: Worse = query(default="any", description=_WORSE)
+    worse: Worse = query(default="risky", description=_WORSE)
+    max_excluded: int | None = query(default=None, ge=0, le=1_000_000, description=_EXCLUDED)
     new_risk: bool = query(default=True, description="whether `max_new` and `max_worse` are checked")
     require_measured: bool = query(default=False, description=_MEASURED)
     limit: int = query(default=PAGE, ge=0, le=1_000_000, description="limit of the functions, the highest value first")
@@ -72,7 +74,8 @@ class AskForVerdict:
     max_uncovered: int | None = member(default=None, ge=0, le=1_000_000, description="most packages without coverage")
     max_new: int = member(default=0, ge=0, le=1_000_000, description="most new risky functions")
     max_worse: int = member(default=0, ge=0, le=1_000_000, description="most functions whose value rose")
-    worse: Worse = member(default="any", description=_WORSE)
+    worse: Worse = member(default="risky", description=_WORSE)
+    max_excluded: int | None = member(default=None, ge=0, le=1_000_000, description=_EXCLUDED)
     new_risk: bool = member(default=True, description="whether `max_new` and `max_worse` are checked")
     require_measured: bool = member(default=False, description=_MEASURED)
     limit: int = query(default=PAGE, ge=0, le=1_000_000, description="limit of the functions, the highest value first")
@@ -91,13 +94,24 @@ class CheckBody:
 
 @message
 class OffenderBody:
-    """A function for which checks failed."""
+    """A function for which checks failed, or whose value rose."""
 
     checks: tuple[CheckName, ...] = member(description="checks that failed for it")
     function: str = member(description="receiver and name")
     package: str = member()
     before: ValuesBody | None = member(description="null for a new function, or without a comparison")
     after: ValuesBody = member()
+
+    @classmethod
+    def of(cls, one: Offender) -> OffenderBody:
+        """Return the body of a function."""
+        return cls(
+            checks=one.checks,
+            function=one.after.function,
+            package=one.after.package,
+            before=body_of(ValuesBody, one.before) if one.before else None,
+            after=body_of(ValuesBody, one.after),
+        )
 
 
 @message
@@ -107,7 +121,7 @@ class ComparedBody:
     function: str = member(description="receiver and name")
     package: str = member()
     before: ValuesBody = member(description="the values at the base")
-    after: ValuesBody = member(description="the values now; if they are not measured, `state` and `reason` have the cause")
+    after: ValuesBody = member(description="the values now")
 
     @classmethod
     def of(cls, change: Change) -> ComparedBody:
@@ -119,6 +133,55 @@ class ComparedBody:
             package=change.entry.package,
             before=body_of(ValuesBody, change.before),
             after=body_of(ValuesBody, change.after),
+        )
+
+
+@message
+class UnmeasuredBody:
+    """A function whose coverage is not known, here or at the base."""
+
+    checks: tuple[CheckName, ...] = member(description="checks that are unknown because of it")
+    function: str = member(description="receiver and name")
+    package: str = member()
+    before: ValuesBody | None = member(description="null for a new function, or without a comparison")
+    after: ValuesBody = member()
+    reason: str = member(description="state of the measurement, and its cause")
+
+    @classmethod
+    def of(cls, one: Unmeasured) -> UnmeasuredBody:
+        """Return the body of a function."""
+        return cls(
+            checks=one.checks,
+            function=one.after.function,
+            package=one.after.package,
+            before=body_of(ValuesBody, one.before) if one.before else None,
+            after=body_of(ValuesBody, one.after),
+            reason=one.reason,
+        )
+
+
+@message
+class ExcludedBody:
+    """A function that the change takes out of the measured set: a comment, the header of a generated file, a build constraint."""
+
+    function: str = member(description="receiver and name")
+    package: str = member()
+    file: str = member()
+    line: int = member()
+    before: ValuesBody | None = member(description="null for a new function")
+    reason: str = member(description="what takes it out")
+
+    @classmethod
+    def of(cls, one: Exclusion) -> ExcludedBody:
+        """Return the body of a function."""
+        before, entry = one.before, one.entry
+        return cls(
+            function=entry.function,
+            package=entry.package,
+            file=entry.file,
+            line=entry.line,
+            before=body_of(ValuesBody, before) if before is not None else None,
+            reason=one.reason,
         )
 
 
@@ -153,8 +216,12 @@ class GateBody:
     functions: tuple[OffenderBody, ...] = member(description="the highest value first")
     no_longer_risky: int = member(description="how many functions were risky at the base and are not now, whatever the limit")
     fixed: tuple[ComparedBody, ...] = member(description="those functions, the largest change first")
-    lost: int = member(description="how many functions lost their measurement, whatever the limit")
-    unmeasured: tuple[ComparedBody, ...] = member(description="those functions; only `require_measured` fails for them")
+    rising: int = member(description="how many other functions have a higher value than at the base, whatever the limit")
+    worsened: tuple[OffenderBody, ...] = member(description="those functions; no check fails for them")
+    lacking: int = member(description="how many new, changed or no longer measured functions have no known coverage")
+    unmeasured: tuple[UnmeasuredBody, ...] = member(description="those functions, the ones that leave a check unknown first")
+    leaving: int = member(description="how many functions leave the measured set, whatever the limit")
+    excluded: tuple[ExcludedBody, ...] = member(description="those functions; only `max_excluded` fails for them")
 
 
 async def judge_analysis(request: Judge, call: Call[Services]) -> GateBody:
@@ -213,6 +280,7 @@ def _rules(request: Judge | AskForVerdict, after: AnalysisView) -> Rules:
         max_new=request.max_new if request.new_risk else None,
         max_worse=request.max_worse if request.new_risk else None,
         worse=request.worse,
+        max_excluded=request.max_excluded,
         require_measured=request.require_measured,
     )
 
@@ -242,20 +310,15 @@ def _body(judged: AnalysisJudgement, limit: int) -> GateBody:
             for one in verdict.checks
         ),
         offending=len(verdict.offenders),
-        functions=tuple(
-            OffenderBody(
-                checks=one.checks,
-                function=one.after.function,
-                package=one.after.package,
-                before=body_of(ValuesBody, one.before) if one.before else None,
-                after=body_of(ValuesBody, one.after),
-            )
-            for one in verdict.offenders[:limit]
-        ),
+        functions=tuple(map(OffenderBody.of, verdict.offenders[:limit])),
+        rising=len(verdict.worsened),
+        worsened=tuple(map(OffenderBody.of, verdict.worsened[:limit])),
+        lacking=len(verdict.unmeasured),
+        unmeasured=tuple(map(UnmeasuredBody.of, verdict.unmeasured[:limit])),
+        leaving=len(verdict.excluded),
+        excluded=tuple(map(ExcludedBody.of, verdict.excluded[:limit])),
         no_longer_risky=len(verdict.fixed),
         fixed=tuple(map(ComparedBody.of, verdict.fixed[:limit])),
-        lost=len(verdict.unmeasured),
-        unmeasured=tuple(map(ComparedBody.of, verdict.unmeasured[:limit])),
     )
 
 

@@ -44,7 +44,7 @@ async def diff(reports: Reports, older: AnalysisView, newer: AnalysisView, thres
 
     def compared() -> Differences:
         before, after = map(report_format.decode, stored)
-        found = compare(before.entries, after.entries, threshold=limit)
+        found = compare(before, after, threshold=limit)
         return Differences(older, newer, found.changes, found.unchanged, before.is_shortened or after.is_shortened)
 
     return await asyncio.to_thread(compared)  # two reports of 50,000 functions take some tenths of a second

@@ -66,7 +66,7 @@ async def test_a_wait_ends_with_the_reason_for_which_the_base_was_not_analysed(a
     assert (done.code, reasons[1] in done.out, reasons[1] in done.err) == (8, True, True), done
 
 
-async def test_functions_that_are_not_measured_any_more_are_counted_beyond_the_limit(api: FakeApi, tmp_path: Path) -> None:
+async def test_functions_that_are_not_measured_are_counted_beyond_the_limit(api: FakeApi, tmp_path: Path) -> None:
     api.repos[REPO_URL] = repo = repo_document()
     path = f"/api/repos/{analysis_id(repo['ID'], '.')}/gate"
     values = {
@@ -80,11 +80,13 @@ async def test_functions_that_are_not_measured_any_more_are_counted_beyond_the_l
         "reason": "",
     }
     lost = {
+        "checks": [],
         "function": "Add",
         "package": "sums",
         "before": values,
         "after": values | {"state": "tests_failed", "reason": "panicked"},
+        "reason": "tests_failed: panicked",
     }
-    api.always["POST", path] = Reply(200, EXAMPLES["ask_for_verdict"] | {"lost": 3, "unmeasured": [lost]})
+    api.always["POST", path] = Reply(200, EXAMPLES["ask_for_verdict"] | {"lacking": 3, "unmeasured": [lost]})
     done = await gctd("gate", REPO_URL, "--limit", "1", url=api.url, home=tmp_path)
-    assert "2 more are not measured any more: see --limit\n" in done.err
+    assert "2 more not measured: see --limit\n" in done.err

@@ -21,7 +21,7 @@ from tests.support.tracker.analyses import BEFORE, COMMIT, REPORT, VIEW, analysi
 
 
 def comment(**more: Any) -> Comment:
-    changes = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
+    changes = compare(BEFORE, REPORT, threshold=30.0)
     source = Links.of().source(VIEW.repo_url, VIEW.commit_sha, VIEW.project)
     return attrs.evolve(
         Comment(
@@ -54,7 +54,7 @@ def test_a_comment_says_what_changed_with_links_to_the_commit() -> None:
 
 def test_a_comment_has_the_verdict_of_the_gate() -> None:
     limits = Rules(threshold=30.0, max_average=100.0, min_coverage=50.0)
-    changes = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
+    changes = compare(BEFORE, REPORT, threshold=30.0)
     facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=1, changes=changes)
     text = comment(limits=limits, verdict=judge(limits, facts)).markdown()
     assert "❌ CRAP of `svc/api` at `0123456789ab`" in text

@@ -245,7 +245,7 @@ async def test_the_limits_of_the_gate_are_set_and_stay_in_the_address(measured: 
     await gate.get_by_label("Base: branch, tag or commit").fill("1" * 40)
     await page.keyboard.press("Enter")
     await expect(gate).to_contain_text(f"compared with {'1' * 12} (commit)")
-    await gate.get_by_label("Functions that lost their measurement fail the gate").check()
+    await gate.get_by_label("Functions that are not measured fail the gate").check()
     await expect(gate).to_contain_text(f"--base {'1' * 40} --require-measured")
     assert await found_by_axe(page) == []
     await page.goto(f"{measured.system.url}{await measured.address(f'?task={measured.project.tasks[1]}&max_new=many')}")

@@ -112,4 +112,4 @@ REPORT = report(
 VIEW = analysis(REPORT, uncovered=(PackageProblem(path="example.com/shop/x", reason="build failed: undefined: y"),))
 
 
-BEFORE = report(entry("Store.Put", 9, 50.0), entry("Huge", 40, 100.0, line=50), entry("Gone", 2, 100.0))
+BEFORE = report(entry("Store.Put", 9, 50.0), entry("Huge", 40, 100.0, line=50), entry("Gone", 2, 100.0), warnings=REPORT.warnings)

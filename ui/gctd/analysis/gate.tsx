@@ -16,6 +16,7 @@ import type { Gate } from "./types";
 const LIMITS: readonly { name: string; title: string; most?: number; isWhole?: true }[] = [
   { name: "max_new", title: "Most new risky functions", isWhole: true },
   { name: "max_worse", title: "Most functions that got worse", isWhole: true },
+  { name: "max_excluded", title: "Most functions that leave the measured set", isWhole: true },
   { name: "max_exceeded", title: "Most risky functions", isWhole: true },
   { name: "max_crap", title: "Highest CRAP value" },
   { name: "max_average", title: "Highest average CRAP" },
@@ -23,7 +24,7 @@ const LIMITS: readonly { name: string; title: string; most?: number; isWhole?: t
   { name: "max_uncovered", title: "Most packages without coverage", isWhole: true },
   { name: "threshold", title: "Threshold" },
 ];
-const WORDS: Readonly<Record<string, RegExp>> = { worse: /^risky$/, base: /^\S+$/, require_measured: /^true$/ };
+const WORDS: Readonly<Record<string, RegExp>> = { worse: /^(any|risky)$/, base: /^\S+$/, require_measured: /^true$/ };
 const NAMES = [...LIMITS.map(({ name }) => name), ...Object.keys(WORDS)];
 
 const WHOLE = new Set(LIMITS.filter(({ isWhole }) => isWhole).map(({ name }) => name));
@@ -68,8 +69,8 @@ export function Verdict({ id, task, url, project }: { id: string; task: string; 
       <details class="limits" open={given.length > 0}>
         <summary>Limits</summary>
         <p class="muted">
-          They are in the address of this page. An empty field is the gate's own: no new risky function, no function that got worse, and as
-          base the last other commit that was analysed on the same ref.
+          They are in the address of this page. An empty field is the gate's own: no new risky function, no risky function that got worse,
+          and as base the last other commit that was analysed on the same ref.
         </p>
         <div class="limit-fields">
           <label>
@@ -81,8 +82,8 @@ export function Verdict({ id, task, url, project }: { id: string; task: string; 
           ))}
         </div>
         <label class="line">
-          <input type="checkbox" checked={worse === "risky"} onChange={() => setWorse(worse === "risky" ? "" : "risky", { replace: true })} />
-          Only risky functions count as worse
+          <input type="checkbox" checked={worse === "any"} onChange={() => setWorse(worse === "any" ? "" : "any", { replace: true })} />
+          Every function that got worse counts
         </label>
         <label class="line">
           <input
@@ -90,7 +91,7 @@ export function Verdict({ id, task, url, project }: { id: string; task: string; 
             checked={measured === "true"}
             onChange={() => setMeasured(measured === "true" ? "" : "true", { replace: true })}
           />
-          Functions that lost their measurement fail the gate
+          Functions that are not measured fail the gate
         </label>
         <p class="line">
           <code>{commandOf(url, project, given)}</code>
@@ -115,6 +116,17 @@ function Limit({ name, title, most, isWhole }: (typeof LIMITS)[number]) {
         onChange={(event) => event.currentTarget.validity.valid && go(withQuery({ [name]: event.currentTarget.value }), { replace: true })}
       />
     </label>
+  );
+}
+
+/** Functions that fail no check, by name. */
+function Named({ all, some, what }: { all: number; some: readonly { function: string }[]; what: string }) {
+  if (all === 0) return null;
+  return (
+    <p>
+      {plural(all, "function")} {what}: {some.map(({ function: name }) => name).join(", ")}
+      {all > some.length && ", …"}
+    </p>
   );
 }
 
@@ -166,13 +178,9 @@ export function Said({ gate, id, isPair = false }: { gate: Gate; id: string; isP
           {more > 0 && <li class="muted">and {count(more)} more</li>}
         </ul>
       )}
-      {gate.lost > 0 && (
-        <p>
-          {plural(gate.lost, "function")} lost {gate.lost === 1 ? "its" : "their"} measurement:{" "}
-          {gate.unmeasured.map(({ function: name }) => name).join(", ")}
-          {gate.lost > gate.unmeasured.length && ", …"}
-        </p>
-      )}
+      <Named all={gate.rising} some={gate.worsened} what="also worse" />
+      <Named all={gate.lacking} some={gate.unmeasured} what="not measured" />
+      <Named all={gate.leaving} some={gate.excluded} what="excluded by this change" />
     </>
   );
 }

@@ -80,8 +80,13 @@ export interface Gate {
   to: HistoryEntry;
   threshold: number;
   checks: { name: string; passed: boolean | null; limit: number; value: number | null; text: string }[];
-  lost: number;
-  unmeasured: { function: string; after: { reason: string } & Values }[];
+  /** How many functions are also worse, not measured, or left the measured set, of which the lists have some. */
+  rising: number;
+  worsened: { function: string }[];
+  lacking: number;
+  unmeasured: { function: string; reason: string }[];
+  leaving: number;
+  excluded: { function: string; reason: string }[];
   offending: number;
   functions: { checks: string[]; function: string; package: string; before: Values | null; after: Values }[];
 }

@@ -12,11 +12,10 @@ import msgspec
 
 from gctd.cli.builds.checking.measure import MeasuredProject
 from gctd.cli.builds.checking.working_copy import NotAWorkingCopy
-from gctd.control.comparing.baselines import different
-from gctd.control.comparing.judging import facts_of
+from gctd.control.comparing.judging import verdict_on
 from gctd.control.comparing.pairs import AnalysisPair
-from gctd.domain.verdict import Result, Rules
-from gctd.engines.changes.gate import GateVerdict, judge
+from gctd.domain.verdict import Rules
+from gctd.engines.changes.gate import GateVerdict, Offender, Unmeasured
 from gctd.exports.coverage import StatementCoverage
 from gctd.exports.markdown import Comment, says
 from gctd.exports.sarif import sarif
@@ -26,15 +25,13 @@ SCHEMA = "gctd.check/1"
 
 @attrs.frozen(kw_only=True)
 class ProjectJudgement:
-    """The judgement of a project, with the reason of an unknown result. `base` describes the compared commit."""
+    """The judgement of a project. `base` describes the compared commit."""
 
     rules: Rules
     after: MeasuredProject
     pair: AnalysisPair
     base: str
     verdict: GateVerdict
-    result: Result
-    reason: str = ""
 
     def comment(self) -> str:
         """Return the judgement as a comment for a pull request."""
@@ -47,8 +44,6 @@ class ProjectJudgement:
             partial=self.pair.partial,
             limits=self.rules,
             verdict=self.verdict,
-            result=self.result,
-            reason=self.reason,
         ).markdown()
 
     def sarif_document(self) -> Mapping[str, Any]:
@@ -60,8 +55,8 @@ class ProjectJudgement:
         """Return the judgement with its measurement, which serves as a baseline later."""
         return {
             "project": self.after.analysis.project,
-            "result": self.result.value,
-            "reason": self.reason,
+            "result": self.verdict.result.value,
+            "reason": self.verdict.reason,
             "base": self.base,
             "checks": [
                 {
@@ -73,16 +68,12 @@ class ProjectJudgement:
                 }
                 for check in self.verdict.checks
             ],
-            "functions": [
-                {
-                    "file": one.after.file,
-                    "line": one.after.line,
-                    "function": one.after.function,
-                    "before": None if one.before is None else one.before.crap,
-                    "crap": one.after.crap,
-                    "checks": [name.value for name in one.checks],
-                }
-                for one in self.verdict.offenders
+            "functions": [_judged_function(one) for one in self.verdict.offenders],
+            "worsened": [_judged_function(one) for one in self.verdict.worsened],
+            "unmeasured": [{**_judged_function(one), "reason": one.reason} for one in self.verdict.unmeasured],
+            "excluded": [
+                {"file": one.entry.file, "line": one.entry.line, "function": one.entry.function, "reason": one.reason}
+                for one in self.verdict.excluded
             ],
             "fixed": [
                 {
@@ -98,6 +89,19 @@ class ProjectJudgement:
         }
 
 
+def _judged_function(one: Offender | Unmeasured) -> Mapping[str, object]:
+    """Return a function with the checks that failed for it, or that are unknown because of it. Values need known coverage."""
+    before, after = one.before, one.after
+    return {
+        "file": after.file,
+        "line": after.line,
+        "function": after.function,
+        "before": before.crap if before is not None and before.state.known else None,
+        "crap": after.crap if after.state.known else None,
+        "checks": [name.value for name in one.checks],
+    }
+
+
 def judged(
     rules: Rules, after: MeasuredProject, before: MeasuredProject | None, *, base: str, missing: str = ""
 ) -> ProjectJudgement:
@@ -105,16 +109,10 @@ def judged(
     older = None if before is None else (before.analysis, before.report)
     pair = AnalysisPair.of(after.analysis, after.report, older, rules.threshold)
     coverage = StatementCoverage(percent=after.coverage, complete=after.coverage_complete)
-    verdict = judge(rules, facts_of(pair, rules, coverage))
-    result, reason = verdict.result, ""
+    verdict = verdict_on(pair, rules, coverage)
     if rules.compares and before is None:
-        result, reason = Result.UNKNOWN, missing
-    elif rules.compares and before is not None and (differing := different(before.analysis, after.analysis)):
-        result, reason = Result.UNKNOWN, f"it was measured otherwise: {', '.join(differing)}"
-    elif result is Result.UNKNOWN:
-        names = ", ".join(check.name.value for check in verdict.checks if check.passed is None)
-        reason = f"it is not known whether these hold: {names}"
-    return ProjectJudgement(rules=rules, after=after, pair=pair, base=base, verdict=verdict, result=result, reason=reason)
+        verdict = verdict.unknown(missing)
+    return ProjectJudgement(rules=rules, after=after, pair=pair, base=base, verdict=verdict)
 
 
 def stored(file: Path) -> Mapping[str, MeasuredProject]:

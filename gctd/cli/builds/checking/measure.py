@@ -28,7 +28,7 @@ from gctd.exports.coverage import statements_covered
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import NeedsNewerGo
 from gctd.scan.go.coverage_run.building import tags_of
-from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.plan import GoTestRun, NothingBuilt, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import nested_modules
 from gctd.scan.go.toolchain import GoCaches, builds_c
@@ -92,8 +92,11 @@ class Measuring:
             )
 
     async def tested(self, copy: WorkingCopy, project: Project, projects: Sequence[Project]) -> MeasuredProject:
-        """Run the tests of a project and score it. Raises ScanError, EngineFailed, BadInput."""
-        run = await self._run(copy, project)
+        """Run the tests of a project and score it, also if no package can be built. Raises ScanError, EngineFailed, BadInput."""
+        try:
+            run = await self._run(copy, project)
+        except NothingBuilt as error:
+            run = error.run
         return await self._scored(copy, project, projects, measured_now(run, self.sandbox.kind), "tests")
 
     async def of_commit(self, copy: WorkingCopy, project: Project, projects: Sequence[Project]) -> MeasuredProject:

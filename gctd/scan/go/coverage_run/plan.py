@@ -10,6 +10,7 @@ import attrs
 from gctd.domain.options import covers_others
 from gctd.engines.golang.constraints import Platform
 from gctd.engines.measurement import Scope
+from gctd.scan.errors import GoError
 from gctd.scan.go.coverage_run.events import PackageResult
 from gctd.scan.go.coverage_run.progress import PackageCount
 from gctd.scan.go.toolchain import Downloads, GoCaches
@@ -44,6 +45,14 @@ class GoTestRun:
     def scope(self) -> Scope:
         """The tests that count for a package."""
         return "module" if covers_others(self.flags) else "own"
+
+
+class NothingBuilt(GoError):
+    """No package of the module can be built; `run` has the reason of each."""
+
+    def __init__(self, reason: str, run: GoTestRun) -> None:
+        super().__init__(reason, permanent=True)
+        self.run = run
 
 
 @attrs.frozen(kw_only=True)

@@ -28,7 +28,7 @@ from gctd.scan.go.coverage_run.built import is_recent, mark, may_be_indexed
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import GoTestEvents, PackageResult
 from gctd.scan.go.coverage_run.loading import PackageListing, download_failed, last_words, load, not_loaded
-from gctd.scan.go.coverage_run.plan import GoTestRun, Plan, Restore
+from gctd.scan.go.coverage_run.plan import GoTestRun, NothingBuilt, Plan, Restore
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, no_progress
 from gctd.scan.go.coverage_run.steps import Rights
 from gctd.scan.go.toolchain import Toolchain
@@ -57,8 +57,8 @@ async def run_tests(
     of the present stage.
 
     Packages that do not build, fail, panic or time out are reported in the result, not raised. If a workspace cannot be loaded,
-    the run continues without it. A little of `plan.timeout` is left for the engine. Raises NeedsNewerGo. Raises GoError if no
-    package could be tested, or if a module could not be downloaded now.
+    the run continues without it. A little of `plan.timeout` is left for the engine. Raises NeedsNewerGo. Raises NothingBuilt if
+    no package can be built, and another GoError if no package could be tested, or if a module could not be downloaded now.
     """
     return await _TestRun(toolchain, plan, on_stage, on_log, on_progress).run()
 
@@ -92,7 +92,7 @@ class _TestRun:
         if loaded.nothing_to_build:
             # The functions can be scored, but no test of this platform reaches them.
             self._commands.log("no package is built on this platform: there is nothing to test")
-            return self._result(loaded, None, (), plan.go_flags)
+            return self._result(loaded, None, ())
         if not loaded.usable:
             raise not_loaded(loaded)
         if plan.restore is not None:
@@ -112,14 +112,13 @@ class _TestRun:
         async with during(Following(count, "preparing the standard library", self._commands.log, self._on_progress).run()):
             await restore(packages, seconds, begin)
 
-    def _result(
-        self, loaded: PackageListing, profile: bytes | None, packages: tuple[PackageResult, ...], flags: tuple[str, ...]
-    ) -> GoTestRun:
+    def _result(self, loaded: PackageListing, profile: bytes | None, packages: tuple[PackageResult, ...]) -> GoTestRun:
+        flags = ("-vet=off", *_without_timeout(self._plan.test_args)) if packages else ()
         return GoTestRun(
             profile=profile,
             packages=packages,
             go_version=self._toolchain.version,
-            flags=flags,
+            flags=(*self._plan.go_flags, *flags),
             workspace=self._plan.workspace,
             platform=loaded.platform,
             repeatable=not loaded.not_downloaded and all(one.outcome not in ("timed out", "killed") for one in packages),
@@ -135,7 +134,7 @@ class _TestRun:
             listed = tuple(path for path in listed if path not in {one.path for one in broken})
             patterns = list(listed) if broken else patterns
         if not listed:
-            raise _not_built(loaded, broken, loaded.finished)
+            raise self._nothing_built(loaded, broken, loaded.finished)
         built = await self._build(listed, patterns, seconds - (time.monotonic() - began))
         seconds -= time.monotonic() - began
         flags, limit = _split_timeout(plan.test_args, seconds - min(_MARGIN, seconds / 10))
@@ -161,10 +160,16 @@ class _TestRun:
         results = map(loaded.explained, events.results(ended_early=ended_early))
         packages = tuple(sorted((*results, *broken), key=lambda one: one.path))
         if all(package.outcome == "build failed" for package in packages):
-            raise _not_built(loaded, packages, finished)
+            raise self._nothing_built(loaded, packages, finished)
         if ended_early and not any(package.tested for package in packages):
             raise GoError(f"{ended_early}, before a package was tested to its end")
-        return self._result(loaded, written, packages, (*plan.go_flags, "-vet=off", *flags))
+        return self._result(loaded, written, packages)
+
+    def _nothing_built(self, loaded: PackageListing, packages: tuple[PackageResult, ...], finished: Finished) -> GoError:
+        if loaded.not_downloaded:
+            return download_failed(loaded.not_downloaded[0])
+        why = next((f"{package.path}: {package.reason}" for package in packages if package.reason), last_words(finished))
+        return NothingBuilt(f"no package could be built: {why}", self._result(loaded, None, packages))
 
     async def _not_built(self, loaded: PackageListing, seconds: float) -> tuple[PackageResult, ...]:
         """The packages whose tests do not build; none if go cannot list them."""
@@ -224,7 +229,6 @@ class _TestRun:
 
 def _split_timeout(arguments: Sequence[str], longest: float) -> tuple[tuple[str, ...], str]:
     """Return the other flags, and the value for -timeout: the given one, but at most `longest` seconds."""
-    rest = tuple(argument for argument in arguments if not argument.startswith("-timeout="))
     asked = [longest]
     for argument in arguments:
         if argument.startswith("-timeout="):
@@ -232,7 +236,11 @@ def _split_timeout(arguments: Sequence[str], longest: float) -> tuple[tuple[str,
                 asked.append(parse_duration(argument.removeprefix("-timeout=")))
             except BadInput as error:
                 raise GoError(str(error), permanent=True) from error
-    return rest, format_duration(max(1.0, min(asked)))
+    return _without_timeout(arguments), format_duration(max(1.0, min(asked)))
+
+
+def _without_timeout(arguments: Sequence[str]) -> tuple[str, ...]:
+    return tuple(argument for argument in arguments if not argument.startswith("-timeout="))
 
 
 def _checked(profile: OwnFile) -> bytes | None:
@@ -243,10 +251,3 @@ def _checked(profile: OwnFile) -> bytes | None:
         raise GoError(f"the coverage profile cannot be read: {error}", permanent=True) from error
     first, _, blocks = text.partition(b"\n")
     return text if first.startswith(b"mode:") and blocks else None
-
-
-def _not_built(loaded: PackageListing, packages: Sequence[PackageResult], finished: Finished) -> GoError:
-    if loaded.not_downloaded:
-        return download_failed(loaded.not_downloaded[0])
-    why = next((f"{package.path}: {package.reason}" for package in packages if package.reason), last_words(finished))
-    return GoError(f"no package could be built: {why}", permanent=True)

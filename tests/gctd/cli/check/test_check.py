@@ -142,10 +142,12 @@ def test_the_kept_measurement_of_a_base_is_of_the_same_circumstances_and_without
     def runs(*arguments: str, code: int, cgo: str = "auto") -> int:
         before = noted.stat().st_size if noted.exists() else 0
         environment = {**shop.environment, "GCTD_CGO": cgo}
-        attrs.evolve(shop, environment=environment).check("--base", "main", "--sandbox", "off", *arguments, code=code)
+        attrs.evolve(shop, environment=environment).check(
+            "--base", "main", "--worse", "any", "--sandbox", "off", *arguments, code=code
+        )
         return noted.stat().st_size - before
 
-    assert runs(code=0) == 2, "tree and base"
+    assert runs(code=8) == 2, "tree and base"
     needed.touch()
     assert [runs(code=1), runs(code=1)] == [2, 1], "worse than at the base: the failed run is not kept, the other one is"
     for kept in (Path(shop.environment["GCTD_CACHE_DIRECTORY"]) / "check" / "bases").glob("*.json"):
@@ -197,7 +199,7 @@ def test_a_profile_is_compared_with_the_report_of_a_test_run_with_the_same_flags
     states = {entry["function"]: entry["state"] for entry in project["report"]["entries"]}
     assert states == {"Total": "measured", "Extra": "measured"}
     [project] = profiled(shop, "--baseline", str(report), profile=profile, code=8)["projects"]
-    assert "measured otherwise: flags" in project["reason"]
+    assert "measured differently: flags" in project["reason"]
 
 
 def test_a_share_without_a_tested_package_is_not_known(shop: Shop) -> None:
@@ -267,7 +269,7 @@ def test_an_answer_that_cannot_be_given_has_the_exit_code_8_or_a_reason(shop: Sh
     document = profiled(shop, "--absolute")
     document["projects"][0]["analysis"]["go_version"] = "go1.20"
     report.write_text(json.dumps(document))
-    assert "measured otherwise" in profiled(shop, "--baseline", str(report), code=8)["projects"][0]["reason"]
+    assert "measured differently" in profiled(shop, "--baseline", str(report), code=8)["projects"][0]["reason"]
     report.write_text(json.dumps({**document, "projects": []}))
     assert "has no project ." in profiled(shop, "--baseline", str(report), code=8)["projects"][0]["reason"]
     report.write_text('{"schema": "other/1"}')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -11,17 +11,18 @@ import msgspec
 import pytest
 
 from gctd.domain.options import CrapOptions
-from gctd.domain.verdict import Rules
+from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, compare, kept_as
-from gctd.engines.changes.gate import GateFacts, judge
+from gctd.engines.changes.gate import GateFacts, GateVerdict, judge
 from gctd.engines.changes.matching import match
 from gctd.engines.engine import EngineInput
 from gctd.engines.golang.complexity import analyse_source
 from gctd.engines.golang.constraints import Platform
 from gctd.engines.measurement import Outcome, PackageFacts, TestFacts
 from gctd.engines.native import NativeEngine
-from gctd.engines.report import FunctionEntry
+from gctd.engines.report import Report
 from gctd.engines.state import State
+from tests.support.tracker.analyses import report
 
 BODY = """{
 	total := 0
@@ -98,8 +99,8 @@ def beside(text: str, file: str) -> Tree:
     return Tree(files={**tree(OTHER).files, **tree(text, file).files}, uncovered=UNTESTED)
 
 
-def scored(made: Tree, directory: Path, module: str = "example.com/m") -> Sequence[FunctionEntry]:
-    """The functions of a tree, with a profile in which each is one block."""
+def scored(made: Tree, directory: Path, module: str = "example.com/m") -> Report:
+    """The report on a tree, with a profile in which each is one block."""
     lines = ["mode: set"]
     packages = {path.rpartition("/")[0] for path in made.files}
     for path, text in made.files.items():
@@ -126,7 +127,7 @@ def scored(made: Tree, directory: Path, module: str = "example.com/m") -> Sequen
         options=CrapOptions(threshold=15.0),
         tests=facts,
     )
-    return NativeEngine().analyse(given).entries
+    return NativeEngine().analyse(given)
 
 
 def told(found: Comparison) -> set[str]:
@@ -137,153 +138,159 @@ def told(found: Comparison) -> set[str]:
     return said | {f"{pair.after.function}: {', '.join(kept_as(pair))}" for pair in unchanged if pair.after}
 
 
-def verdict(found: Comparison, entries: Sequence[FunctionEntry]) -> bool:
-    limits = Rules(threshold=15.0)
-    return judge(limits, GateFacts(entries=entries, exceeded=0, average=0, coverage=None, uncovered=0, changes=found)).passed
+def verdict(found: Comparison, after: Report) -> GateVerdict:
+    facts = GateFacts(entries=after.entries, exceeded=0, average=0, coverage=None, uncovered=0, changes=found)
+    return judge(Rules(threshold=15.0), facts)
 
 
 BOTH = PARSE + "\n" + OTHER
-CHANGES: Mapping[str, tuple[Tree, Tree, set[str], bool]] = {
-    "nothing": (tree(BOTH), tree(BOTH), set(), True),
-    "formatted": (tree(BOTH), tree(BOTH.replace("\t", "    ").replace(" := ", ":=").replace(" {\n", "   {\n\n")), set(), True),
-    "comments": (tree(BOTH), tree("// Parse parses.\n" + BOTH.replace("{\n", "{ // why\n\t/* a\n\tb */\n")), set(), True),
-    "lines moved": (tree(BOTH), tree(f"var x = 1\n\n{OTHER}\n{PARSE}"), set(), True),
-    "renamed": (risky(BOTH), risky(BOTH.replace("Parse(", "Again(")), {"Again: renamed"}, True),
+PASSED, FAILED, UNKNOWN = Result.PASSED, Result.FAILED, Result.UNKNOWN
+CHANGES: Mapping[str, tuple[Tree, Tree, set[str], Result]] = {
+    "nothing": (tree(BOTH), tree(BOTH), set(), PASSED),
+    "formatted": (tree(BOTH), tree(BOTH.replace("\t", "    ").replace(" := ", ":=").replace(" {\n", "   {\n\n")), set(), PASSED),
+    "comments": (tree(BOTH), tree("// Parse parses.\n" + BOTH.replace("{\n", "{ // why\n\t/* a\n\tb */\n")), set(), PASSED),
+    "lines moved": (tree(BOTH), tree(f"var x = 1\n\n{OTHER}\n{PARSE}"), set(), PASSED),
+    "renamed": (risky(BOTH), risky(BOTH.replace("Parse(", "Again(")), {"Again: renamed"}, PASSED),
     "recursive renamed": (
         risky(PARSE.replace("total += i", "total += Parse(i)")),
         risky(PARSE.replace("total += i", "total += Parse(i)").replace("Parse(", "Again(")),
         {"Again: renamed"},
-        True,
+        PASSED,
     ),
-    "file renamed": (risky(BOTH), risky(BOTH, "a/z.go"), {"Parse: moved", "Other: moved"}, True),
-    "moved to a package": (risky(BOTH), risky(BOTH, "b/b.go"), {"Parse: moved", "Other: moved"}, True),
+    "file renamed": (risky(BOTH), risky(BOTH, "a/z.go"), {"Parse: moved", "Other: moved"}, PASSED),
+    "moved to a package": (risky(BOTH), risky(BOTH, "b/b.go"), {"Parse: moved", "Other: moved"}, PASSED),
     "main moved": (
         Tree(files={"main.go": one(MAIN, "main")}, uncovered=("main",)),
         Tree(files={"cmd/tool/main.go": one(MAIN, "main")}, uncovered=("main",)),
         {"main: moved"},
-        True,
+        PASSED,
     ),
     "main moved beside another one": (
         Tree(files={"main.go": one(MAIN, "main"), "cmd/a/main.go": one(PAIR, "main")}, uncovered=("main",)),
         Tree(files={"cmd/tool/main.go": one(MAIN, "main"), "cmd/a/main.go": one(PAIR, "main")}, uncovered=("main",)),
         {"main: moved"},
-        True,
+        PASSED,
     ),
     "main replaced by another one elsewhere": (
         Tree(files={"main.go": one(PAIR, "main")}, uncovered=("main",)),
         Tree(files={"cmd/tool/main.go": one(MAIN, "main")}, uncovered=("main",)),
         {"gone main", "new main"},
-        False,
+        FAILED,
     ),
-    "init moved": (risky(MAIN.replace("main(", "init(")), risky(MAIN.replace("main(", "init("), "b/b.go"), {"init: moved"}, True),
+    "init moved": (
+        risky(MAIN.replace("main(", "init(")),
+        risky(MAIN.replace("main(", "init("), "b/b.go"),
+        {"init: moved"},
+        PASSED,
+    ),
     "moved and renamed": (
         risky(PARSE),
         risky(PARSE.replace("Parse(", "Again("), "b/b.go"),
         {"Again: moved, renamed"},
-        True,
+        PASSED,
     ),
     "receiver made a pointer": (
         risky(METHOD),
         risky(METHOD.replace("(s Store)", "(s *Store)")),
         {"*Store.Sum: signature changed"},
-        True,
+        PASSED,
     ),
-    "receiver variable renamed": (risky(METHOD), risky(METHOD.replace("(s Store)", "(me Store)")), set(), True),
+    "receiver variable renamed": (risky(METHOD), risky(METHOD.replace("(s Store)", "(me Store)")), set(), PASSED),
     "receiver type renamed": (
         risky(METHOD),
         risky(METHOD.replace("Store", "Shop")),
         {"Shop.Sum: renamed"},
-        True,
+        PASSED,
     ),
-    "type parameter renamed": (risky(GENERIC), risky(GENERIC.replace("[T]", "[Elem]")), set(), True),
+    "type parameter renamed": (risky(GENERIC), risky(GENERIC.replace("[T]", "[Elem]")), set(), PASSED),
     "made generic": (
         risky(PARSE),
         risky(PARSE.replace("Parse(limit int)", "Parse[N int](limit N)").replace(") int {", ") N {")),
         {"Parse: signature changed"},
-        True,
+        PASSED,
     ),
-    "parameter renamed": (risky(PARSE), risky(PARSE.replace("limit", "most")), set(), True),
+    "parameter renamed": (risky(PARSE), risky(PARSE.replace("limit", "most")), set(), PASSED),
     "parameter added": (
         risky(PARSE),
         risky(PARSE.replace("(limit int)", "(limit int, more string)")),
         {"Parse: signature changed"},
-        True,
+        PASSED,
     ),
     "result changed": (
         risky(PARSE),
         risky(PARSE.replace(") int {", ") int64 {")),
         {"Parse: signature changed"},
-        True,
+        PASSED,
     ),
-    "two init swapped": (tree(INITS), tree(SWAPPED), set(), True),
-    "split in two": (tree(LONG), tree(HALVES), {"better Long", "new first", "new second"}, True),
+    "two init swapped": (tree(INITS), tree(SWAPPED), set(), PASSED),
+    "split in two": (tree(LONG), tree(HALVES), {"better Long", "new first", "new second"}, PASSED),
     "split in two, not tested": (
         tree(LONG, uncovered=("Long",)),
         tree(HALVES, uncovered=("Long", "first", "second")),
         {"fixed Long", "new first", "new second"},
-        False,
+        FAILED,
     ),
     "rewritten a little and renamed": (
         risky(LONG),
         risky(LONGER),
         {"worse Longer, renamed"},
-        False,
+        FAILED,
     ),
     "made more complex": (
         risky(PARSE),
         risky(PARSE.replace("i%2 == 0", "i%2 == 0 || i > 9")),
         {"worse Parse"},
-        False,
+        FAILED,
     ),
-    "risky function added": (tree(OTHER), risky(BOTH), {"new Parse"}, False),
-    "harmless function added": (tree(PARSE), tree(BOTH), {"new Other"}, True),
-    "removed": (risky(BOTH), tree(OTHER), {"gone Parse"}, True),
-    "tested": (risky(PARSE), tree(PARSE), {"fixed Parse"}, True),
-    "test deleted": (tree(PARSE), risky(PARSE), {"worse Parse"}, False),
-    "all tests deleted": (tree(PARSE), risky(PARSE, outcomes={"a": "no tests"}), {"worse Parse"}, False),
-    "test panics": (tree(PARSE), tree(PARSE, outcomes={"a": "panicked"}), {"unmeasured Parse"}, True),
-    "test fails": (tree(PARSE), risky(PARSE, outcomes={"a": "failed"}), {"unmeasured Parse"}, True),
-    "does not build": (tree(PARSE), tree(PARSE, outcomes={"a": "build failed"}), {"unmeasured Parse"}, True),
-    "builds again": (tree(PARSE, outcomes={"a": "build failed"}), risky(PARSE), {"measured Parse"}, True),
-    "build tag added": (tree(PARSE), tree(WINDOWS + PARSE), {"unmeasured Parse"}, True),
-    "other platform added": (tree(OTHER), beside(WINDOWS + PARSE, "a/x.go"), {"new Parse"}, True),
-    "generated added": (tree(OTHER), beside(GENERATED + PARSE, "a/x.go"), {"new Parse"}, True),
-    "test build tag removed from a file": (tree(WINDOWS + PARSE), risky(PARSE), {"measured Parse"}, True),
+    "risky function added": (tree(OTHER), risky(BOTH), {"new Parse"}, FAILED),
+    "harmless function added": (tree(PARSE), tree(BOTH), {"new Other"}, PASSED),
+    "removed": (risky(BOTH), tree(OTHER), {"gone Parse"}, PASSED),
+    "tested": (risky(PARSE), tree(PARSE), {"fixed Parse"}, PASSED),
+    "test deleted": (tree(PARSE), risky(PARSE), {"worse Parse"}, FAILED),
+    "all tests deleted": (tree(PARSE), risky(PARSE, outcomes={"a": "no tests"}), {"worse Parse"}, FAILED),
+    "test panics": (tree(PARSE), tree(PARSE, outcomes={"a": "panicked"}), {"unmeasured Parse"}, UNKNOWN),
+    "test fails": (tree(PARSE), risky(PARSE, outcomes={"a": "failed"}), {"unmeasured Parse"}, UNKNOWN),
+    "does not build": (tree(PARSE), tree(PARSE, outcomes={"a": "build failed"}), {"unmeasured Parse"}, UNKNOWN),
+    "builds again": (tree(PARSE, outcomes={"a": "build failed"}), risky(PARSE), {"measured Parse"}, PASSED),
+    "build tag added": (tree(PARSE), tree(WINDOWS + PARSE), {"unmeasured Parse"}, PASSED),
+    "other platform added": (tree(OTHER), beside(WINDOWS + PARSE, "a/x.go"), {"new Parse"}, PASSED),
+    "generated added": (tree(OTHER), beside(GENERATED + PARSE, "a/x.go"), {"new Parse"}, PASSED),
+    "test build tag removed from a file": (tree(WINDOWS + PARSE), risky(PARSE), {"measured Parse"}, FAILED),
     "excluded by a comment": (
         risky(BOTH),
         risky(BOTH.replace("func Parse", "//go-crap:ignore\nfunc Parse")),
         {"gone Parse"},
-        True,
+        PASSED,
     ),
     "directory renamed, one body changed": (
         risky(BOTH),
         risky(BOTH.replace("i%2 == 0", "i%2 == 0 || i > 9"), "b/b.go"),
         {"worse Parse, moved", "Other: moved"},
-        False,
+        FAILED,
     ),
     "method made a function": (
         risky(METHOD),
         risky(METHOD.replace("(s Store) Sum(", "Sum(")),
         {"Sum: renamed, signature changed"},
-        True,
+        PASSED,
     ),
     "function split between two files": (
         tree(LONG),
         Tree(files={"a/a.go": one(HALVES.split("\n\n", 1)[0]), "a/b.go": one(HALVES.split("\n\n", 1)[1])}),
         {"better Long", "new first", "new second"},
-        True,
+        PASSED,
     ),
-    "two merged into one": (tree(HALVES), tree(LONG), {"worse Long", "gone first", "gone second"}, False),
-    "now generated": (tree(PARSE), risky(GENERATED + PARSE), {"unmeasured Parse"}, True),
+    "two merged into one": (tree(HALVES), tree(LONG), {"worse Long", "gone first", "gone second"}, PASSED),
+    "now generated": (tree(PARSE), risky(GENERATED + PARSE), {"unmeasured Parse"}, PASSED),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_called_what_it_is_and_fails_the_gate_only_where_it_added_risk(name: str, tmp_path: Path) -> None:
-    before, after, expected, passes = CHANGES[name]
+    before, after, expected, result = CHANGES[name]
     old, new = scored(before, tmp_path / "before"), scored(after, tmp_path / "after")
     found = compare(old, new, threshold=15.0)
-    assert (told(found), verdict(found, new)) == (expected, passes)
+    assert (told(found), verdict(found, new).result) == (expected, result)
 
 
 def test_a_renamed_module_is_the_same_module(tmp_path: Path) -> None:
@@ -296,8 +303,8 @@ def test_a_renamed_module_is_the_same_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize("backwards", [False, True])
 def test_pairs_do_not_depend_on_the_order_of_the_reports(backwards: bool, tmp_path: Path) -> None:
     texts = [PARSE.replace("Parse(", f"Parse{n}(").replace("i*2", f"i*{n}") for n in range(6)] + [METHOD, GENERIC, INITS, LONG]
-    old = list(scored(tree("\n".join(texts)), tmp_path / "before"))
-    new = list(scored(tree("\n".join(texts[1:]).replace("Parse", "Read"), "b/b.go"), tmp_path / "after"))
+    old = list(scored(tree("\n".join(texts)), tmp_path / "before").entries)
+    new = list(scored(tree("\n".join(texts[1:]).replace("Parse", "Read"), "b/b.go"), tmp_path / "after").entries)
     expected = {(id(one.before), id(one.after)) for one in match(old, new)}
     random.Random(1).shuffle(new)
     found = match(sorted(old, key=lambda one: one.line, reverse=backwards), new)
@@ -306,8 +313,7 @@ def test_pairs_do_not_depend_on_the_order_of_the_reports(backwards: bool, tmp_pa
 
 def test_reports_from_before_there_were_states_are_compared_by_their_numbers(tmp_path: Path) -> None:
     plain = [
-        msgspec.structs.replace(one, identity=msgspec.UNSET, state=State.UNTOLD)
-        for one in msgspec.json.decode(msgspec.json.encode(scored(tree(BOTH), tmp_path)), type=list[FunctionEntry])
+        msgspec.structs.replace(one, identity=msgspec.UNSET, state=State.UNTOLD) for one in scored(tree(BOTH), tmp_path).entries
     ]
     worse = [msgspec.structs.replace(one, crap=one.crap + 50) for one in plain]
-    assert told(compare(plain, worse, threshold=15.0)) == {"worse Parse", "worse Other"}
+    assert told(compare(report(*plain), report(*worse), threshold=15.0)) == {"worse Parse", "worse Other"}

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.engines.changes.comparison import Status, compare
+from gctd.engines.changes.comparison import Comparison, Status, compare
 from gctd.engines.changes.matching import match
 from gctd.engines.report import FunctionEntry
 from gctd.engines.state import State
+from tests.support.tracker.analyses import report
 
 THRESHOLD = 30.0
 
@@ -57,15 +58,19 @@ REVERSED = {
 }
 
 
+def compared(before: Sequence[FunctionEntry], after: Sequence[FunctionEntry]) -> Comparison:
+    return compare(report(*before), report(*after), threshold=THRESHOLD)
+
+
 @given(reports)
 def test_a_report_does_not_differ_from_itself_in_whatever_order_it_is(report: list[FunctionEntry]) -> None:
-    found = compare(report, report[::-1], threshold=THRESHOLD)
+    found = compared(report, report[::-1])
     assert (found.changes, found.unchanged) == ((), len(report))
 
 
 @given(reports, reports)
 def test_the_other_way_round_new_is_gone_and_worse_is_better(before: list[FunctionEntry], after: list[FunctionEntry]) -> None:
-    there, back = (compare(*sides, threshold=THRESHOLD) for sides in ((before, after), (after, before)))
+    there, back = (compared(*sides) for sides in ((before, after), (after, before)))
     assert there.unchanged == back.unchanged
     expected = Counter((REVERSED[one.status], one.after, one.before) for one in there.changes)
     really = Counter((Status.BETTER if one.status is Status.FIXED else one.status, one.before, one.after) for one in back.changes)
@@ -82,7 +87,7 @@ def test_each_function_of_either_report_is_told_of_once(before: list[FunctionEnt
 
 @given(reports, reports)
 def test_the_changes_add_up_and_the_largest_comes_first(before: list[FunctionEntry], after: list[FunctionEntry]) -> None:
-    found = compare(before, after, threshold=THRESHOLD)
+    found = compared(before, after)
     counts = found.counts()
     assert sum(counts.values()) == len(match(before, after))
     assert len(after) - len(before) == counts["new"] - counts["gone"]
@@ -106,7 +111,7 @@ def test_the_changes_add_up_and_the_largest_comes_first(before: list[FunctionEnt
     ],
 )
 def test_what_became_of_a_function(before: float, after: float, status: str | None) -> None:
-    found = compare([entry("Get", before)], [entry("Get", after)], threshold=THRESHOLD)
+    found = compared([entry("Get", before)], [entry("Get", after)])
     assert [change.status.value for change in found.changes] == ([status] if status else [])
 
 

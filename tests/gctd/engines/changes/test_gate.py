@@ -12,7 +12,7 @@ from gctd.engines.changes.comparison import compare
 from gctd.engines.changes.gate import CheckName, GateFacts, judge
 from tests.support.tracker.analyses import BEFORE, REPORT, entry, report
 
-CHANGES = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
+CHANGES = compare(BEFORE, REPORT, threshold=30.0)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_gate_names_the_functions_behind_a_failure_the_worst_first() -> None
     ]
 
 
-def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
+def test_only_risky_functions_fail_as_worse_unless_any_is_asked_for_and_the_others_are_listed() -> None:
     old, new = report(entry("A", 3, 100.0), entry("B", 6, 100.0)), report(entry("A", 4, 100.0), entry("B", 6, 0.0))
     facts = GateFacts(
         entries=new.entries,
@@ -57,14 +57,16 @@ def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
         average=1,
         coverage=None,
         uncovered=0,
-        changes=compare(old.entries, new.entries, threshold=30.0),
+        changes=compare(old, new, threshold=30.0),
     )
 
-    def worse(**limits: Any) -> list[str]:
-        return [one.after.function for one in judge(Rules(threshold=30.0, **limits), facts).offenders]
+    def worse(**limits: Any) -> tuple[list[str], list[str]]:
+        found = judge(Rules(threshold=30.0, **limits), facts)
+        return [one.after.function for one in found.offenders], [one.after.function for one in found.worsened]
 
-    assert worse() == ["B", "A"]
-    assert worse(worse="risky") == ["B"]
+    assert worse(worse="any") == (["B", "A"], [])
+    assert worse() == (["B"], ["A"])
+    assert worse(max_worse=1) == ([], ["B", "A"])
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,11 @@ async def test_an_analysis_is_exported_in_each_form_also_after_its_task_is_gone(
 
 async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project) -> None:
     path = f"{await project.path}/gate"
-    verdict = await project.system.get(path)
-    assert (verdict["passed"], verdict["threshold"], verdict["offending"]) == (False, 30.0, 2)
+    usual = await project.system.get(path)
+    assert [one["function"] for one in usual["functions"]] == ["Added"]
+    assert (usual["rising"], [(one["function"], one["checks"]) for one in usual["worsened"]]) == (1, [("Store.Put", [])])
+    verdict = await project.system.get(f"{path}?worse=any")
+    assert (verdict["passed"], verdict["threshold"], verdict["offending"], verdict["rising"]) == (False, 30.0, 2, 0)
     assert (verdict["from"]["commit_sha"], verdict["to"]["commit_sha"]) == (FIRST.commit_sha, SECOND.commit_sha)
     assert [one["what"] for one in verdict["break"]] == ["sandbox"]
     assert verdict["checks"] == [
@@ -149,9 +152,9 @@ async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project
         judged = await project.system.get(f"{path}?{query}")
         return [one["name"] for one in judged["checks"] if one["passed"] is False]
 
-    assert await failed("worse=risky") == ["max_new"]
-    assert await failed("max_new=1&max_worse=1") == []
-    assert await failed("threshold=40&worse=risky") == []
+    assert await failed("") == ["max_new"]
+    assert await failed("max_new=1&max_worse=1&worse=any") == []
+    assert await failed("threshold=40") == []
     assert await failed("new_risk=false&max_crap=31&max_exceeded=1&max_average=22&min_coverage=75&max_uncovered=1") == []
     assert await failed("new_risk=false&max_crap=30.9&max_exceeded=0&max_average=21&min_coverage=75.1&max_uncovered=0") == [
         *("max_crap", "max_exceeded", "max_average", "max_uncovered", "min_coverage"),
@@ -159,7 +162,7 @@ async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project
     assert await failed(f"to={project.tasks[0]}") == []
     first = await project.system.get(f"{path}?to={project.tasks[0]}")
     assert (first["from"], first["result"], [one["passed"] for one in first["checks"]]) == (None, "unknown", [None, None])
-    text = (await fetch(project, f"{await project.path}/gate.md"))[2].decode()
+    text = (await fetch(project, f"{await project.path}/gate.md?worse=any"))[2].decode()
     assert "❌ CRAP at `222222222222`" in text
     assert "**The gate is not passed: 2 of 2 checks failed.**" in text
     for query, status in [("?max_crap=-1", 400), ("?from=task-1", 404), ("?worse=all", 400)]:
@@ -171,22 +174,23 @@ async def test_the_command_line_ends_with_1_where_the_gate_is_not_passed(project
         return await gctd("gate", project.url, *arguments, url=project.system.url, home=tmp_path)
 
     failed = await run()
-    assert (failed.code, "gate: the gate is not passed: .: max_new, max_worse" in failed.err) == (1, True)
+    assert (failed.code, "gate: the gate is not passed: .: max_new\n" in failed.err) == (1, True)
     assert failed.rows[-7:] == [
         ["new risky functions (CRAP over 30)", "1", "0", "failed"],
-        ["functions that are worse", "1", "0", "failed"],
+        ["functions that are worse and risky (CRAP over 30)", "0", "0", "ok"],
         [""],
         ["BEFORE", "NOW", "FUNCTION", "LOCATION", "RESULT", "WHY"],
         ["", "31.00", "Added", "a.go:3", "max_new", "complexity 2, coverage 50.0%"],
-        ["12.00", "13.00", "Store.Put", "a.go:2", "max_worse", ""],
+        ["12.00", "13.00", "Store.Put", "a.go:2", "worse", ""],
         ["42.00", "20.00", "Parse", "a.go:1", "fixed", ""],
     ]
+    assert "max_new, max_worse" in (await run("--worse", "any")).err
     passed = await run("--absolute", "--max-exceeded", "1", "--json")
     (document,) = passed.json
     assert (passed.code, passed.err, document["passed"]) == (0, "", True)
-    comment = await run("--project", ".", "--threshold", "40", "--worse", "risky", "--markdown")
+    comment = await run("--project", ".", "--threshold", "40", "--markdown")
     assert (comment.code, "✅ CRAP at" in comment.out) == (0, True)
-    assert comment.out.encode() == (await fetch(project, f"{await project.path}/gate.md?threshold=40&worse=risky"))[2]
+    assert comment.out.encode() == (await fetch(project, f"{await project.path}/gate.md?threshold=40"))[2]
     for arguments, code in [(("--project", "nope"), 3), (("--from", "main"), 2), (("--markdown", "--json"), 2)]:
         assert (await run(*arguments)).code == code
 

@@ -25,7 +25,8 @@ CLEAN = attrs.evolve(OLD, commit_sha="c" * 40)
 PANICKED = attrs.evolve(
     OLD,
     commit_sha="d" * 40,
-    functions={"a.go:Parse": 110.0, "a.go:Get": 5.0},
+    functions={"a.go:Get": 5.0},
+    measured={"a.go:Parse": (10, 0.0)},
     states={"a.go:Parse": ("tests_failed", "panicked: panic: no")},
 )
 
@@ -143,7 +144,7 @@ async def test_a_package_that_crashed_does_not_make_the_share_better(project: Pr
 
 async def test_values_without_a_measured_function_are_not_known(project: Project, tmp_path: Path) -> None:
     state = ("tests_failed", "panicked: panic: no")
-    await project.analyze(attrs.evolve(PANICKED, states=dict.fromkeys(PANICKED.functions, state)))
+    await project.analyze(attrs.evolve(PANICKED, states=dict.fromkeys((*PANICKED.functions, *PANICKED.measured), state)))
     found = await ask(project, new_risk=False, max_exceeded=0, max_average=5, max_crap=30)
     assert (found["result"], [(one["passed"], one["value"]) for one in found["checks"]]) == ("unknown", [(None, None)] * 3)
     arguments = ("--absolute", "--max-exceeded", "0", "--max-average", "5", "--max-crap", "30")
@@ -257,18 +258,27 @@ async def test_a_verdict_without_a_base_in_the_history_says_why(shared: tuple[Tr
         assert (found["result"], found["reason"]) == ("unknown", reason)
 
 
-async def test_what_lost_its_measurement_is_told_and_fails_only_where_that_is_asked_for(project: Project, tmp_path: Path) -> None:
+async def test_a_verdict_is_unknown_while_a_function_is_not_measured_and_then_given(project: Project, tmp_path: Path) -> None:
+    """A repeated analysis of the commit, whose tests pass, is judged: neither the lack nor a failure because of it is kept."""
     await project.analyze(OLD, PANICKED)
     found = await ask(project)
-    assert (found["result"], found["offending"], found["lost"]) == ("passed", 0, 1)
+    assert (found["result"], found["verdict"], found["offending"], found["lacking"]) == ("unknown", None, 0, 1)
+    assert found["reason"] == (
+        "not measured: Parse (tests_failed: panicked: panic: no): it is not known whether these hold: max_worse"
+    )
     (lost,) = found["unmeasured"]
-    assert (lost["function"], lost["before"]["crap"], lost["after"]["state"]) == ("Parse", 12.0, "tests_failed")
-    assert lost["after"]["reason"] == "panicked: panic: no"
+    assert (lost["function"], lost["before"]["crap"], lost["checks"]) == ("Parse", 12.0, ["max_worse"])
+    assert (lost["after"]["state"], lost["after"]["reason"]) == ("tests_failed", "panicked: panic: no")
     strict = await ask(project, require_measured=True)
-    assert (strict["result"], strict["checks"][-1]["name"]) == ("failed", "require_measured")
+    assert (strict["result"], strict["checks"][-1]["name"], strict["verdict"]) == ("failed", "require_measured", None)
     shown = await gctd("gate", project.url, url=project.system.url, home=tmp_path)
-    assert (shown.code, "tests_failed: panicked: panic: no" in shown.out) == (0, True)
+    assert (shown.code, "12.00\tParse\ta.go:1\ttests_failed: panicked: panic: no\n" in shown.out) == (8, True), shown
     shown = await gctd("gate", project.url, "--require-measured", url=project.system.url, home=tmp_path)
     assert shown.code == 1
     history = await project.system.get(f"{await project.path}/history")
     assert history[0]["measured"]["total_funcs"] == 1
+    await project.analyze(attrs.evolve(PANICKED, states={}, measured={"a.go:Parse": (10, 0.0)}, functions={"a.go:Get": 5.0}))
+    for question in ({}, {"require_measured": True}):
+        again = await ask(project, **question)
+        assert (again["result"], [one["function"] for one in again["functions"]]) == ("failed", ["Parse"])
+        assert again["verdict"] is not None

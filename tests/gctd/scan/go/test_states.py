@@ -126,7 +126,7 @@ async def test_every_function_has_a_state_with_its_reason_by_either_engine(analy
     assert reasons["failing.go:Go"] == "failed: TestGo failed"
     assert reasons["panics.go:Go"].startswith("panicked: panic: no")
     assert "undefined" in reasons["broken.go:Go"]
-    assert [(one.file, one.function, one.rule) for one in report.excluded] == [
+    assert [(one.file, one.function, one.reason) for one in report.excluded] == [
         ("ok/ignored.go", "Ignored", "comment"),
         ("ok/skipped.go", "Skipped", "--exclude"),
     ]
