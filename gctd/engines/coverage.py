@@ -17,21 +17,27 @@ from gctd.engines.golang.profile import Block
 
 
 class Coverage(msgspec.Struct, frozen=True, gc=False):
-    """Coverage of one declaration: blocks and statements, each all and covered."""
+    """Coverage of one declaration: blocks and statements, each all and covered.
+
+    `doubtful`: further blocks may be its own or another declaration's, so its share is unknown.
+    """
 
     blocks: int = 0
     blocks_covered: int = 0
     statements: int = 0
     statements_covered: int = 0
+    doubtful: bool = False
 
     @property
     def percent(self) -> float | None:
-        """Covered blocks in percent; None for a declaration without blocks."""
-        return self.blocks_covered / self.blocks * 100 if self.blocks else None
+        """Covered blocks in percent; None if unknown, as for a declaration without blocks."""
+        return self.blocks_covered / self.blocks * 100 if self.blocks and not self.doubtful else None
 
     @property
-    def statement_percent(self) -> float:
-        """Covered statements in percent; 0 without statements, as `go tool cover -func` prints it."""
+    def statement_percent(self) -> float | None:
+        """Covered statements in percent: 0 without statements, as `go tool cover -func` prints it. None as for `percent`."""
+        if self.percent is None:
+            return None
         return 100.0 * self.statements_covered / self.statements if self.statements else 0.0
 
 
@@ -76,7 +82,7 @@ def attribute_printed(candidates: Sequence[Declaration], blocks: Iterable[Block]
 
     `candidates` are the declarations with that name, in any file. Up to Go 1.26 the profile has printed lines and mostly no
     columns, from 1.27 on physical lines and columns. The second result counts the blocks without exactly one owner. They are left
-    out.
+    out, and the coverage of their possible owners is doubtful.
     """
     ordered = sorted(blocks)
     lines = _shared_out(len(candidates), _printed_spans(candidates), ordered)
@@ -110,13 +116,15 @@ def _shared_out(
     `spans` are the first and the last place and the index of each declaration.
     """
     found: list[list[Block]] = [[] for _ in range(count_of)]
+    doubtful = set[int]()
     left_out = 0
     for block, owners in _owners(sorted(spans), blocks):
         if len(owners) == 1:
             found[next(iter(owners))].append(block)
         else:
+            doubtful.update(owners)
             left_out += 1
-    return [count(own) for own in found], left_out
+    return [msgspec.structs.replace(count(own), doubtful=index in doubtful) for index, own in enumerate(found)], left_out
 
 
 def _owners(spans: Sequence[tuple[_Place, _Place, int]], blocks: Sequence[Block]) -> Iterator[tuple[Block, Collection[int]]]:

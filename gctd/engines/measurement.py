@@ -127,6 +127,8 @@ class ModuleMeasurement:
         if not has_body:
             return State.UNKNOWN, "it has no body in Go"
         percent = None if own is None else own.percent
+        if own is not None and own.doubtful:
+            return State.UNKNOWN, "the //line directives do not tell its blocks from those of another function"
         if percent is None:
             return State.UNKNOWN, "the coverage profile does not have it"
         if self._incomplete is not None and percent < 100.0:

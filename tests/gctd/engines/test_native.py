@@ -18,6 +18,7 @@ from gctd.engines import report
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.gocrap import differences
 from gctd.engines.gocrap.walk import select_like_gocrap
+from gctd.engines.measurement import PackageFacts, TestFacts
 from gctd.engines.native import NativeEngine
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import FunctionEntry, Report
@@ -184,13 +185,20 @@ def test_the_standard_library_has_no_module_path_before_its_packages(tmp_path: P
     assert (entry.coverage, entry.differs) == (TWO_THIRDS, None)
 
 
-def test_blocks_that_several_line_directives_claim_belong_to_none(tmp_path: Path) -> None:
-    one = "package p\n\n//line gen.y:10\nfunc A() {\n\t_ = 1\n}\n"
-    profile = f"mode: set\n{MODULE}/p/gen.y:10.0,12.0 1 1\n{MODULE}/p/gen.y:31.0,32.0 1 1\n"
-    other = one.replace("A()", "C()").replace(":10", ":30")
-    write_module(tmp_path, {"p/a.go": one, "p/b.go": one.replace("A()", "B()"), "p/c.go": other}, profile=profile)
-    found = analyse(engine_input(tmp_path))
-    assert {entry.name: entry.coverage for entry in found.entries} == {"A": None, "B": None, "C": 100.0}
+def test_the_coverage_of_functions_whose_blocks_line_directives_do_not_tell_apart_is_unknown(tmp_path: Path) -> None:
+    """A block of line 10 may be of A or of B; the block of line 20 is of A alone, and says nothing of its other blocks."""
+    one = "package p\n\n//line gen.y:10\nfunc A() {\n\t_ = 1\n//line gen.y:20\n\t_ = 2\n}\n"
+    profile = f"mode: set\n{MODULE}/p/gen.y:10.0,12.0 1 1\n{MODULE}/p/gen.y:20.0,21.0 1 0\n{MODULE}/p/gen.y:31.0,32.0 1 1\n"
+    other = one.replace("A()", "C()").replace(":10", ":30").replace(":20", ":40")
+    second = one.replace("A()", "B()").replace("//line gen.y:20\n", "")
+    write_module(tmp_path, {"p/a.go": one, "p/b.go": second, "p/c.go": other}, profile=profile)
+    tests = TestFacts(packages=(PackageFacts(path=f"{MODULE}/p", outcome="ok"),))
+    found = analyse(attrs.evolve(engine_input(tmp_path), tests=tests))
+    shown = {entry.name: (entry.coverage, entry.stmt_coverage, entry.state.value) for entry in found.entries}
+    assert shown == {"A": (None, None, "unknown"), "B": (None, None, "unknown"), "C": (100.0, 100.0, "measured")}
+    assert {entry.reason for entry in found.entries if entry.name != "C"} == {
+        "the //line directives do not tell its blocks from those of another function"
+    }
     assert [warning.reason for warning in found.warnings] == ["the //line directives do not distinguish 1 blocks"]
 
 
