@@ -89,4 +89,4 @@ async def test_functions_that_are_not_measured_are_counted_beyond_the_limit(api:
     }
     api.always["POST", path] = Reply(200, EXAMPLES["ask_for_verdict"] | {"lacking": 3, "unmeasured": [lost]})
     done = await gctd("gate", REPO_URL, "--limit", "1", url=api.url, home=tmp_path)
-    assert "2 more not measured: see --limit\n" in done.err
+    assert "2 more: see --limit\n" in done.err
