@@ -128,7 +128,7 @@ class ModuleMeasurement:
             return State.UNKNOWN, "it has no body in Go"
         percent = None if own is None else own.percent
         if own is not None and own.doubtful:
-            return State.UNKNOWN, "the //line directives do not tell its blocks from those of another function"
+            return State.UNKNOWN, "the //line directives do not distinguish its blocks from blocks of another function"
         if percent is None:
             return State.UNKNOWN, "the coverage profile does not have it"
         if self._incomplete is not None and percent < 100.0:

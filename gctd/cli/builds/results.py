@@ -48,7 +48,7 @@ class Measured(Protocol):
 
 @attrs.frozen
 class JudgedFunction:
-    """A function behind a verdict: what is said of it, and why. `before` is None for a new one, `now` for one that is gone."""
+    """A function behind a verdict, with its result and the reason. `before` is None for a new one, `now` for one that is gone."""
 
     name: str
     place: str
@@ -74,7 +74,7 @@ class JudgedFunction:
 
 
 def failed(checks: Iterable[str]) -> Cell:
-    """What is said of a function that failed checks."""
+    """Return the result of a function that failed checks."""
     return Painted(" ".join(checks), "red")
 
 

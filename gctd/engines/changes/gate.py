@@ -372,7 +372,7 @@ def _unmeasured(limits: Rules, facts: GateFacts, changed: _Changed | None, open_
 
 
 def _reason(facts: GateFacts, open_: Sequence[CheckName], unmeasured: Sequence[Unmeasured]) -> str:
-    """Say which checks are unknown, and the first cause of each kind."""
+    """Return the unknown checks, and the first cause of each kind."""
     causes = ["a report was shortened (--min, --top)"] if facts.partial else []
     unread = facts.unread if facts.changes is None else facts.changes.unread
     causes += [f"{one.path} cannot be read ({one.reason})" for one in unread[:1]]

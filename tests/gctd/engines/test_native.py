@@ -186,7 +186,7 @@ def test_the_standard_library_has_no_module_path_before_its_packages(tmp_path: P
 
 
 def test_the_coverage_of_functions_whose_blocks_line_directives_do_not_tell_apart_is_unknown(tmp_path: Path) -> None:
-    """A block of line 10 may be of A or of B; the block of line 20 is of A alone, and says nothing of its other blocks."""
+    """A block of line 10 may be of A or of B; the block of line 20 is of A, whose other blocks are not known."""
     one = "package p\n\n//line gen.y:10\nfunc A() {\n\t_ = 1\n//line gen.y:20\n\t_ = 2\n}\n"
     profile = f"mode: set\n{MODULE}/p/gen.y:10.0,12.0 1 1\n{MODULE}/p/gen.y:20.0,21.0 1 0\n{MODULE}/p/gen.y:31.0,32.0 1 1\n"
     other = one.replace("A()", "C()").replace(":10", ":30").replace(":20", ":40")
@@ -197,7 +197,7 @@ def test_the_coverage_of_functions_whose_blocks_line_directives_do_not_tell_apar
     shown = {entry.name: (entry.coverage, entry.stmt_coverage, entry.state.value) for entry in found.entries}
     assert shown == {"A": (None, None, "unknown"), "B": (None, None, "unknown"), "C": (100.0, 100.0, "measured")}
     assert {entry.reason for entry in found.entries if entry.name != "C"} == {
-        "the //line directives do not tell its blocks from those of another function"
+        "the //line directives do not distinguish its blocks from blocks of another function"
     }
     assert [warning.reason for warning in found.warnings] == ["the //line directives do not distinguish 1 blocks"]
 
