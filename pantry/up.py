@@ -11,14 +11,16 @@ from typing import Any, cast
 import attrs
 import structlog
 
+from eventlog.admin import reconcile
 from eventlog.embedded.access import BrokerAccess, BrokerUser
 from eventlog.embedded.binary import ServerFailed
 from eventlog.embedded.data_lock import DataDirectoryInUse
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
+from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.during import until_one_ends
 from httpkit.server.serving import ListenAddress
-from pantry.serve import serve
+from pantry.serve import SERVICE, serve
 from pantry.settings import Settings
 from servicekit.supervision import keep_running, mend
 from terminalkit.config.running import announced
@@ -42,6 +44,9 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
             monitoring_url=server.monitoring_url,
             database_url=f"sqlite:{data / 'pantry.db'}",
         )
+
+        async with Connection.open(access.address(_USER.name, port), name="pantry up") as connection:
+            await reconcile.apply(connection, SERVICE.declarations(own), room=server.room)
 
         def ready(address: ListenAddress) -> None:
             page = own.public_url or address.url

@@ -48,7 +48,8 @@ class Stream:
     """A stream that shall exist: its name, its configuration in the server's fields (nanoseconds, bytes), its purpose.
 
     With `incarnation` it gets a random id in its metadata when it is created. A stream that is `apart` is never copied together
-    with the others (`eventlog.admin.backup`).
+    with the others (`eventlog.admin.backup`). `aim` is its declared size, if its size is fitted to a disk
+    (`eventlog.admin.sizes`).
     """
 
     name: str
@@ -56,6 +57,7 @@ class Stream:
     kind: Kind = "stream"
     incarnation: bool = False
     apart: bool = False
+    aim: int | None = None
 
 
 @attrs.frozen

@@ -16,6 +16,7 @@ import attrs
 import structlog
 
 from eventlog.admin.declarations import Consumer, Declarations, Stream
+from eventlog.admin.sizes import AIM, DiskRoom, fitted
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import (
     CONSUMER_EXISTS,
@@ -40,6 +41,7 @@ PATIENCE = 15.0
 
 _ROUNDS = 5
 _INCARNATION = "incarnation"
+_METADATA = frozenset({_INCARNATION, AIM})
 _ALWAYS = frozenset({"description", "allow_direct", "duplicate_window", "num_replicas", "max_msg_size", _INCARNATION})
 _FIXED_CONSUMER_FIELDS = frozenset({"deliver_policy", "ack_policy", "max_waiting"})
 
@@ -101,17 +103,30 @@ async def plan(connection: Connection, declarations: Declarations) -> list[Drift
     ]
 
 
-async def apply(connection: Connection, declarations: Declarations, *, patience: float = PATIENCE) -> list[Drift]:
+async def apply(
+    connection: Connection, declarations: Declarations, *, room: DiskRoom | None = None, patience: float = PATIENCE
+) -> list[Drift]:
     """Create and update all that may be changed, and return the other differences for a person. It is idempotent.
+
+    With the `room` of the server, declared sizes are aims (`eventlog.admin.sizes`).
 
     A cluster that has just been started may lack a leader or some of its servers. They are awaited for `patience` seconds. Raises
     Unavailable, also if the server lacks the storage that a stream asks for, and Refused for a declaration that the server does
     not understand.
     """
-    left = await persist(connection, lambda: _apply(connection, declarations), patience)
+
+    async def applied() -> list[Drift]:
+        return await _apply(connection, declarations if room is None else await _fitted(connection, declarations, room))
+
+    left = await persist(connection, applied, patience)
     for drift in left:
         log.warning("declared otherwise than the server has it", what=str(drift))
     return left
+
+
+async def _fitted(connection: Connection, declarations: Declarations, room: DiskRoom) -> Declarations:
+    infos = await asyncio.gather(*(_stream_info(connection, stream.name) for stream in declarations.streams))
+    return fitted(declarations, {info["config"]["name"]: info["config"] for info in infos if info is not None}, room)
 
 
 async def _apply(connection: Connection, declarations: Declarations) -> list[Drift]:
@@ -146,8 +161,10 @@ async def _settle(connection: Connection, declarations: Declarations, kind: str,
 
 async def _create_stream(connection: Connection, stream: Stream) -> bool:
     config = {**stream.config, "name": stream.name}
-    if stream.incarnation:
-        config["metadata"] = {_INCARNATION: str(uuid.uuid4())}
+    config["metadata"] = {
+        **({_INCARNATION: str(uuid.uuid4())} if stream.incarnation else {}),
+        **({AIM: str(stream.aim)} if stream.aim is not None else {}),
+    }
     try:
         await call(connection, f"STREAM.CREATE.{stream.name}", config)
     except Refused as error:
@@ -161,7 +178,7 @@ async def _create_stream(connection: Connection, stream: Stream) -> bool:
             return True
         raise Full(
             f"{stream.name} reserves {config['max_bytes']} bytes, more than the server has left: "
-            "lower max_bytes of a stream, or raise max_file_store of the server"
+            f"make room on its disk, lower max_bytes of {stream.name} in streams.yaml, or raise max_file_store of the server"
         ) from error
     log.info("created", what=stream.kind, name=stream.name)
     return True
@@ -173,8 +190,8 @@ async def _update_stream(connection: Connection, stream: Stream, drifts: Sequenc
         return True
     config: dict[str, Any] = dict(info["config"])
     for drift in drifts:
-        if drift.field == _INCARNATION:
-            config["metadata"] = {**config.get("metadata", {}), _INCARNATION: drift.wanted}
+        if drift.field in _METADATA:
+            config["metadata"] = {**config.get("metadata", {}), drift.field: drift.wanted}
         else:
             config[drift.field] = drift.wanted
     return await _update(connection, f"STREAM.UPDATE.{stream.name}", config, drifts)
@@ -235,12 +252,17 @@ def _stream_drift(stream: Stream, info: Mapping[str, Any] | None) -> Iterator[Dr
         yield Drift(stream.kind, stream.name, "", dict(stream.config), None, "create")
         return
     found = info["config"]
+    metadata = found.get("metadata", {})
     for field, wanted in stream.config.items():
+        if field == "max_bytes" and stream.aim is None and metadata.get(AIM) == str(wanted):
+            continue
         if not _same(wanted, has := found.get(field)):
             action: Action = "update" if _harmless(stream, field, wanted, found) else "by hand"
             yield Drift(stream.kind, stream.name, field, wanted, has, action)
-    if stream.incarnation and _INCARNATION not in found.get("metadata", {}):
+    if stream.incarnation and _INCARNATION not in metadata:
         yield Drift(stream.kind, stream.name, _INCARNATION, incarnation_of(info), None, "update")
+    if stream.aim is not None and metadata.get(AIM) != str(stream.aim):
+        yield Drift(stream.kind, stream.name, AIM, str(stream.aim), metadata.get(AIM), "update")
 
 
 def _consumer_drift(consumer: Consumer, info: Mapping[str, Any] | None) -> Iterator[Drift]:

@@ -22,6 +22,7 @@ import nats.aio.client
 import nats.errors
 import structlog
 
+from eventlog.admin.sizes import DiskRoom
 from eventlog.embedded.access import BrokerAccess, write_private
 from eventlog.embedded.binary import ServerFailed, find_binary
 from eventlog.embedded.black_box import BlackBox
@@ -106,6 +107,7 @@ class EmbeddedServer(ChildServer):
         self._access = access
         self._lock: DataLock | None = None
         self._black_box = BlackBox(data_dir)
+        self._limit = 0
 
     @property
     def url(self) -> str:
@@ -129,6 +131,13 @@ class EmbeddedServer(ChildServer):
     def storage_limit(self) -> int:
         """Bytes that its streams could have after a start now: `max_file_store`, or the free space of the disk."""
         return _storage_limit(self.data_dir, self._max_file_store)
+
+    @property
+    def room(self) -> DiskRoom:
+        """The room that its streams have since its last start. Raises ServerFailed if it has never been started."""
+        if not self._limit:
+            raise ServerFailed("the embedded nats-server has not been started")
+        return DiskRoom(self._limit, self.data_dir)
 
     @property
     def _output_file(self) -> Path:
@@ -176,6 +185,7 @@ class EmbeddedServer(ChildServer):
         return process
 
     def _configuration(self, ports: Path) -> str:
+        self._limit = self.storage_limit()
         settings: dict[str, Any] = {
             "listen": f"127.0.0.1:{self._port}",
             "http": f"127.0.0.1:{self._http_port}",
@@ -190,7 +200,7 @@ class EmbeddedServer(ChildServer):
                 "store_dir": str(self.data_dir),
                 "sync_interval": "always" if self._durable else _SELDOM,
                 "max_memory_store": _MEMORY_STORE,
-                "max_file_store": self.storage_limit(),
+                "max_file_store": self._limit,
                 "strict": True,
             },
         }

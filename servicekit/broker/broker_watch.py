@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from eventlog import Unavailable
+from eventlog.admin.sizes import AIM
 from eventlog.broker.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import call
@@ -116,8 +117,11 @@ def _stream_room(stream: str, info: dict[str, Any]) -> Sequence[Room]:
     limit = info["config"].get("max_bytes", -1)
     if limit <= 0:
         return []
+    aim = int(info["config"].get("metadata", {}).get(AIM, limit))
     advice = (
-        f"give it more with `event_store_max_bytes` or in streams.yaml (max_bytes of {stream}); the stream never removes an event"
+        f"its disk was too small for the declared {aim} bytes: make room there, and start the system again"
+        if aim > limit
+        else f"give it more with `event_store_max_bytes` or in streams.yaml (max_bytes of {stream}); it never removes an event"
     )
     return [Room("stream", f"the stream {stream}", info["state"]["bytes"], limit, _LEAST_STREAM, STREAM_FULL, advice)]
 

@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from eventlog.admin import reconcile
+from eventlog.admin.sizes import DiskRoom, NoRoom
 from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.binary import ServerFailed
 from eventlog.embedded.data_lock import DataDirectoryInUse
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.transport.connection import Connection
 from gctd.cli.up.children import ChildProcess, StartFailed, Supervised
 from gctd.cli.up.console import Console
@@ -31,6 +33,7 @@ EXIT_CODES = {
     StartFailed: ExitCode.FAILURE,
     DemoFailed: ExitCode.FAILURE,
     DataDirectoryInUse: ExitCode.CONFLICT,
+    NoRoom: ExitCode.UNAVAILABLE,
     ServerFailed: ExitCode.UNAVAILABLE,
     CredentialsDamaged: ExitCode.UNAVAILABLE,
     PostgresFailed: ExitCode.UNAVAILABLE,
@@ -188,6 +191,12 @@ def _write_environment(system: System) -> None:
     write_private(system.places.data / "env", "".join(lines))
 
 
+def _room(brokers: Sequence[EmbeddedServer]) -> DiskRoom:
+    """The room for the streams: the servers of a cluster share one disk, and each has all streams."""
+    smallest = min((broker.room for broker in brokers), key=lambda room: room.size)
+    return DiskRoom(smallest.size // len(brokers), smallest.directory) if len(brokers) > 1 else smallest
+
+
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
     began = time.monotonic()
     first: list[Supervised] = [NatsServer(broker.name, broker) for broker in system.brokers]
@@ -197,7 +206,7 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
     if system.operator is not None:
         async with Connection.open(system.operator, name="gctd up") as connection:
             console.say(f"declaring {len(system.declared.streams)} streams")
-            for drift in await reconcile.apply(connection, system.declared):
+            for drift in await reconcile.apply(connection, system.declared, room=_room(system.brokers)):
                 console.say(f"a stream differs from its declaration: {drift}")
     _write_environment(system)
     ready.remove()  # not before: until the data directory is ours, it may belong to another system

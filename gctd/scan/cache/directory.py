@@ -105,8 +105,9 @@ class Cache:
         return removed
 
     def is_short(self) -> bool:
-        """Whether less is free on the disk than is to be kept."""
-        return shutil.disk_usage(self.directory).free < self._limits.keep_free
+        """Whether less is free on the disk than is to be kept: of a small disk, a tenth."""
+        disk = shutil.disk_usage(self.directory)
+        return disk.free < min(self._limits.keep_free, disk.total // 10)
 
     async def make_room(self) -> int:
         """Remove unused directories, the least recently used first, until all are within the limits. Return the bytes freed.

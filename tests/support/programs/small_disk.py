@@ -12,15 +12,15 @@ import psutil
 
 
 class SmallDisk:
-    """A disk of 64 MiB, if one can be mounted here; else the files of the nats-server cannot grow while it is full."""
+    """A small disk, if one can be mounted here; else the files of the nats-server cannot grow while it is full."""
 
     def __init__(self, directory: Path, *, mounted: bool) -> None:
         self.directory = directory
-        self._mounted = mounted
+        self.mounted = mounted
 
     def fill(self, server: psutil.Process) -> None:
         """Leave no room on it."""
-        if not self._mounted:
+        if not self.mounted:
             server.rlimit(psutil.RLIMIT_FSIZE, (4096, psutil.RLIM_INFINITY))
             return
         with (self.directory / "filler").open("wb") as filler:
@@ -36,11 +36,11 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(directory: Path) -> Iterator[SmallDisk]:
+def small_disk(directory: Path, *, mib: int = 64) -> Iterator[SmallDisk]:
     """Make a directory that is a small disk while the block runs."""
     directory.mkdir()
     mounted = not subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(directory)], check=False, capture_output=True
+        ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(directory)], check=False, capture_output=True
     ).returncode
     try:
         yield SmallDisk(directory, mounted=mounted)

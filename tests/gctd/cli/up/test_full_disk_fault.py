@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,34 @@ async def test_a_disk_that_fills_under_load_and_gets_room_again(tmp_path: Path) 
             finally:
                 await server.kill()
         assert await server.difference_from_a_fold() is None
+
+
+@pytest.mark.long
+async def test_a_fresh_start_and_the_next_one_work_on_a_disk_of_1_gib(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", mib=1024):
+        for start in ("first", "second"):
+            with _everything(tmp_path, start) as running:
+                await running.ready(120)
+                assert "differs" not in running.said
+                assert await running.end(signal.SIGINT) == 130
+
+
+@pytest.mark.long
+async def test_a_disk_that_is_too_small_is_named_with_the_need(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        if not disk.mounted:
+            pytest.skip("no small disk can be mounted here")
+        with _everything(tmp_path, "only") as running:
+            await wait_until(lambda: running.process.poll() is not None, 60)
+            assert f"the disk of {tmp_path / 'disk' / 'data'}" in running.said
+            assert "they need at least 64 MiB" in running.said
+
+
+@contextmanager
+def _everything(directory: Path, name: str) -> Iterator[Supervised]:
+    options = ["--data-dir", str(directory / "disk" / "data"), "--ready-file", str(directory / "ready.json"), "--port-base", "0"]
+    with supervised([sys.executable, "-m", "gctd", "up", *options], directory / f"{name}.txt", dict(os.environ)) as running:
+        yield running
 
 
 async def fill_and_free(server: Server, disk: SmallDisk, supervisor: Supervised) -> None:

@@ -149,7 +149,7 @@ async def test_caches_go_until_enough_is_free_on_the_disk(
 
     def free(_: object) -> SimpleNamespace:
         clones, builds = kept(cache, ids)
-        return SimpleNamespace(free=(6 - sum(clones) - sum(builds)) * MIB)
+        return SimpleNamespace(free=(6 - sum(clones) - sum(builds)) * MIB, total=100 * MIB)
 
     monkeypatch.setattr("shutil.disk_usage", free)
     short = Checkouts(cache, git, cache_limits=CacheLimits(keep_free=3 * MIB))
@@ -158,6 +158,15 @@ async def test_caches_go_until_enough_is_free_on_the_disk(
     clones, builds = kept(cache, ids)
     assert sum(clones) + sum(builds) == 3
     assert (clones[0], builds[0], clones[2], builds[2]) == (False, False, True, True)
+
+
+def test_of_a_small_disk_a_tenth_stays_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the usual 2 GiB, a disk of 1 GiB would have no room for any cache."""
+    cache = Cache(tmp_path, CacheLimits())
+    for free, short in ((99, True), (101, False)):
+        disk = SimpleNamespace(free=free * MIB, total=1000 * MIB)
+        monkeypatch.setattr("shutil.disk_usage", lambda _, disk=disk: disk)
+        assert cache.is_short() is short
 
 
 async def test_what_a_killed_worker_has_fetched_counts(tmp_path: Path, cache: Path, three: list[gorepo.GoRepo]) -> None:
