@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 
 FAILING = [
     pytest.param(("task", "list"), problem(500, "it broke"), 1, "failure", None, id="internal error"),
-    pytest.param(("task", "list"), Reply(200, b"<html>"), 1, "failure", None, id="no answer of ours"),
+    pytest.param(("task", "list"), Reply(200, b"<html>"), 2, "usage", "--url", id="no answer of ours"),
     pytest.param(
         ("repo", "add", "ftp://x"), problem(400, "repo_url: https only"), 2, "usage", "gctd repo add --help", id="bad value"
     ),
