@@ -76,7 +76,7 @@ class ModuleSources:
                 real = self._inside(Path(file))
                 self._others[path] = None if real is None else self._parser.parse(path, real).file
             parsed = self._others[path]
-        return None if parsed is None else parsed.declarations
+        return None if parsed is None else parsed.functions
 
     def _inside(self, file: Path) -> Path | None:
         try:

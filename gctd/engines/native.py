@@ -26,7 +26,7 @@ from gctd.engines.report import Counts, ExcludedFile, FunctionEntry, Identity, P
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
 from gctd.engines.state import State
 
-VERSION = "1.2.0"
+VERSION = "1.3.0"
 GOCRAP_VERSION = "v0.5.1"
 
 
@@ -55,6 +55,8 @@ class NativeEngine:
         with sources.parsing(paths) as parsed:
             profile = load_profile(given, warnings)
             read = parsed()
+        if self.compat:
+            read = [(path, msgspec.structs.replace(file, declarations=file.functions)) for path, file in read]
         blocks = profile or CoverProfile()
         covered = ModuleCoverage(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
         view = _gocrap_view(given, sources, blocks, warnings)

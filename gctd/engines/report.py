@@ -14,7 +14,7 @@ from gctd.engines.state import State
 
 FORMAT = "1.1.0"
 
-WarningKind = Literal["syntax", "too-large", "unreadable", "link", "nested-module", "profile", "more"]
+WarningKind = Literal["syntax", "too-large", "unreadable", "link", "nested-module", "ignored", "profile", "more"]
 
 
 class ReportSummary(msgspec.Struct, frozen=True):

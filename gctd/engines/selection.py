@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.golang.files import read_regular
+from gctd.engines.golang.modfile import module_file
 from gctd.engines.report import ReportWarning, WarningKind
 
 
@@ -75,8 +76,9 @@ def is_selected_file(name: str, *, include_tests: bool) -> bool:
 def select_files(given: EngineInput, warnings: Warnings) -> Iterator[str]:
     """The module's Go files, relative to its directory: of each directory first its files, then its directories, sorted.
 
-    Other modules inside are left out, and symbolic links; both with a warning. Raises EngineFailed.
+    Other modules inside, directories that go.mod ignores, and symbolic links are left out with a warning. Raises EngineFailed.
     """
+    go_mod = module_file(given.module_dir)
     nested = {posixpath.normpath(path) for path in given.nested}
     budget = Budget(given.limits)
     waiting = [""]
@@ -94,7 +96,9 @@ def select_files(given: EngineInput, warnings: Warnings) -> Iterator[str]:
             if entry.is_symlink():
                 _warn_of_link(entry, path, warnings, include_tests=given.options.include_tests)
             elif entry.is_dir(follow_symlinks=False):
-                if not is_skipped_directory(entry.name):
+                if go_mod.ignores(path):
+                    warnings.add("ignored", path, "go.mod ignores the directory")
+                elif not is_skipped_directory(entry.name):
                     directories.append(path)
             elif is_selected_file(entry.name, include_tests=given.options.include_tests):
                 budget.file()

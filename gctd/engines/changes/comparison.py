@@ -165,7 +165,7 @@ def _in_reports(matches: Sequence[Match]) -> Iterator[Match]:
 
 def _left_out(report: Report) -> Mapping[str, str]:
     """The reasons for which files, and all files of directories, are not part of a module, by their paths."""
-    warnings = ((one.path, one.reason) for one in report.warnings if one.kind in ("link", "nested-module"))
+    warnings = ((one.path, one.reason) for one in report.warnings if one.kind in ("link", "nested-module", "ignored"))
     return {**dict(warnings), **{one.file: one.rule for one in report.excluded_files}}
 
 

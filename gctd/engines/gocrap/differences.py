@@ -20,6 +20,7 @@ UNSEEN = "go-crap does not look into this directory: it takes the name for a pat
 MODULE_LINE = "go-crap misreads the module line of go.mod"
 LINE_DIRECTIVE = "go-crap cannot follow the //line directive back to this file"
 LOOK_ALIKE = "go-crap takes the coverage of a file with a similar path: "
+LITERAL = "go-crap leaves function literals in variables out"
 COLON = "go-crap cannot read a path with a colon in the profile"
 SAME_NAME = "go-crap gives all functions of this name in the file one number"
 OVERFLOW = "go-crap takes a count of 64 bits or more for zero"
@@ -47,7 +48,9 @@ class GocrapView:
         """Return go-crap's coverage of the declarations of a file (absolute path)."""
         names = self.index.of(file)
         return [
-            (names if declaration.printed is None else self.index.of(self.file_of(file, declaration))).get(declaration.name)
+            None
+            if declaration.literal
+            else (names if declaration.printed is None else self.index.of(self.file_of(file, declaration))).get(declaration.name)
             for declaration in declarations
         ]
 
@@ -73,8 +76,8 @@ class FileDifferences:
 
         `found` is go-crap's coverage of the declaration.
         """
-        if not self._seen:
-            return Difference(reason=UNSEEN, coverage=None, crap=None)
+        if not self._seen or declaration.literal:
+            return Difference(reason=LITERAL if declaration.literal else UNSEEN, coverage=None, crap=None)
         theirs = None if found is None else found.percent
         if theirs == coverage:
             return None
@@ -99,4 +102,4 @@ class FileDifferences:
 
     @functools.cached_property
     def _times(self) -> Counter[str]:
-        return Counter(declaration.name for declaration in self._declarations)
+        return Counter(one.name for one in self._declarations if not one.literal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -25,6 +25,7 @@ from gctd.engines.golang.syntax import GO, Unparsable, line_of, syntax_tree, tex
 # Tokens, not the statements around them: each counted construct has exactly one, and patterns of a single node keep the
 # query linear, where `(binary_expression operator: ...)` takes quadratic time on a long chain of operators.
 _DECISIONS = Query(GO, '["if" "for" "case" "&&" "||"] @decision')
+_LITERALS = Query(GO, "(func_literal) @literal")
 _COMMENTS = Query(GO, "(comment) @comment")
 _TOP_LEVEL = {
     "package_clause": 0,
@@ -55,7 +56,9 @@ class Printed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A function or method declared at the top of a file.
+    """A function or method declared at the top of a file, or a function literal in the value of a variable there.
+
+    Such a `literal` has the name of the variable, and the literals in it are its own code.
 
     Lines and columns count from 1, columns in bytes; `end` is the place after the last byte. `opens` and `closes` are the lines
     of the body's braces, 0 if the declaration has no body. `ignored`: a comment takes it out of the report.
@@ -71,11 +74,13 @@ class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ignored: bool = False
     printed: Printed | None = None
     content: Content = Content()
+    literal: bool = False
 
 
 class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Result of the analysis of one file: its package clause and its declarations in order.
 
+    `functions` are the declarations without the literals in variables.
     `generated`: a program wrote it, by the comment that Go has for that. `constraint` is its build constraint. `cgo`: it imports
     "C".
     """
@@ -85,6 +90,10 @@ class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     generated: bool = False
     constraint: str = ""
     cgo: bool = False
+
+    @property
+    def functions(self) -> tuple[Declaration, ...]:
+        return tuple(one for one in self.declarations if not one.literal)
 
 
 def analyse_source(path: str, source: bytes, *, nesting: int = 50_000) -> SourceFile:
@@ -100,7 +109,9 @@ def analyse_source(path: str, source: bytes, *, nesting: int = 50_000) -> Source
     line_map = _line_map(path, source, tree) if lines.may_have_directives(source) else LineMap()
     ignored = ignored_functions(children, source)
     declarations = tuple(
-        _declaration(node, source, decisions, line_map, ignored=node.start_byte in ignored) for node in functions
+        _declaration(node, name, source, decisions, line_map, ignored=owner.start_byte in ignored)
+        for owner in functions
+        for node, name in _named(owner, source)
     )
     header = source[: package.start_byte]
     header = header[: header.rindex(b"package")]
@@ -114,7 +125,7 @@ def analyse_source(path: str, source: bytes, *, nesting: int = 50_000) -> Source
 
 
 def _top_level(children: Iterable[Node]) -> tuple[Node, Sequence[Node]]:
-    """The package's name and the functions; the grammar lets statements pass here, and declarations in any order."""
+    """The package's name, and the declarations with code; the grammar lets statements and any order of declarations pass here."""
     package = None
     functions = []
     reached = 0
@@ -128,22 +139,50 @@ def _top_level(children: Iterable[Node]) -> tuple[Node, Sequence[Node]]:
         reached = rank
         if package is None:
             package = next(child for child in node.named_children if child.type == "package_identifier")
-        elif kind in _FUNCTIONS:
+        elif kind in _FUNCTIONS or kind == "var_declaration":
             functions.append(node)
     if package is None:
         raise Unparsable("line 1: expected a package clause")
     return package, functions
 
 
-def _declaration(node: Node, source: bytes, decisions: Sequence[int], line_map: LineMap, *, ignored: bool) -> Declaration:
-    name = node.child_by_field_name("name")
-    assert name is not None, "the grammar gives every function a name"
+def _named(node: Node, source: bytes) -> Iterator[tuple[Node, str]]:
+    """The function of a declaration, or the outermost function literals of variables, each with its name."""
+    if node.type in _FUNCTIONS:
+        name = node.child_by_field_name("name")
+        assert name is not None, "the grammar gives every function a name"
+        yield node, text_of(name, source)
+        return
+    if b"func" not in source[node.start_byte : node.end_byte]:
+        return
+    literals = QueryCursor(_LITERALS).captures(node).get("literal", [])
+    variables = [(value.start_byte, text_of(name, source)) for name, value in _variables(node)]
+    end = 0
+    for literal in sorted(literals, key=lambda one: one.start_byte):
+        at = bisect_right(variables, literal.start_byte, key=lambda one: one[0]) - 1
+        if literal.start_byte >= end and at >= 0:  # a literal in a type has no value before it
+            end = literal.end_byte
+            yield literal, variables[at][1]
+
+
+def _variables(node: Node) -> Iterator[tuple[Node, Node]]:
+    """The names of a declaration of variables, each with its value."""
+    lists = [child for child in node.named_children if child.type == "var_spec_list"]
+    for spec in (child for parent in (node, *lists) for child in parent.named_children if child.type == "var_spec"):
+        values = spec.child_by_field_name("value")
+        if values is not None:
+            yield from zip(spec.children_by_field_name("name"), values.named_children, strict=False)
+
+
+def _declaration(
+    node: Node, name: str, source: bytes, decisions: Sequence[int], line_map: LineMap, *, ignored: bool
+) -> Declaration:
     receiver = node.child_by_field_name("receiver")
     body = node.child_by_field_name("body")
     start, end = node.start_point, node.end_point
     count = bisect_left(decisions, node.end_byte) - bisect_left(decisions, node.start_byte)
     return Declaration(
-        name=text_of(name, source),
+        name=name,
         receiver=None if receiver is None else receiver_of(receiver, source),
         cyclomatic=1 + count,
         start=(start.row + 1, start.column + 1),
@@ -153,6 +192,7 @@ def _declaration(node: Node, source: bytes, decisions: Sequence[int], line_map: 
         ignored=ignored,
         printed=_printed(node, body, line_map) if line_map.directives else None,
         content=content_of(node, source),
+        literal=node.type not in _FUNCTIONS,
     )
 
 

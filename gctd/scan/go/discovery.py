@@ -18,8 +18,8 @@ import structlog
 from gctd.domain.errors import BadInput
 from gctd.domain.remote.refs import parse_subdir
 from gctd.domain.repo.project import Project
+from gctd.engines.golang.modfile import NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
 from gctd.scan.errors import DiscoveryError, LimitExceeded
-from gctd.scan.go.modfile import NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
 
 SKIPPED = frozenset({"vendor", "testdata", "node_modules"})
 

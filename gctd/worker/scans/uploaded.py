@@ -17,6 +17,7 @@ from gctd.domain.repo.project import Project
 from gctd.domain.upload import UploadedProfile, minor_of
 from gctd.engines.engine import EngineLimits
 from gctd.engines.golang.constraints import Platform, constraint_in, not_built
+from gctd.engines.golang.modfile import module_file
 from gctd.engines.golang.profile import CoverProfile, parse_profile
 from gctd.engines.measurement import PackageFacts, Scope, TestFacts
 from gctd.engines.selection import Unreadable, is_skipped_directory, read_source
@@ -87,11 +88,12 @@ def _covered_or_not(body: bytes) -> Iterator[bytes]:
 def _packages(root: Path) -> Iterator[tuple[str, bool]]:
     """Yield the directories of a module with Go files, and whether one of the files has tests.
 
-    Links are not followed. A directory with a go.mod is not part of the module around it.
+    Links are not followed. A directory with a go.mod, or one that go.mod ignores, is not part of the module around it.
     """
+    go_mod = module_file(root)
     for directory, names, files in os.walk(root):
         here = Path(directory).relative_to(root).as_posix()
-        if here != "." and "go.mod" in files:
+        if here != "." and ("go.mod" in files or go_mod.ignores(here)):
             names.clear()
             continue
         names[:] = [name for name in names if not is_skipped_directory(name)]

@@ -142,8 +142,8 @@ def test_directories_with_brackets_are_analysed_and_links_and_nested_modules_are
         ("syntax", "bad/bad.go"),
     }
     assert (found.counts.files, found.counts.files_skipped) == (10, 1)
-    assert found.counts.differing == sum(entry.differs is not None for entry in found.entries) == 14
-    assert found.counts.covered_functions == 30
+    assert found.counts.differing == sum(entry.differs is not None for entry in found.entries) == 15
+    assert found.counts.covered_functions == 31
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_unknown_coverage_is_scored_by_the_policy_and_still_unknown(tmp_path: Pa
 def test_the_threshold_only_changes_what_counts_as_exceeding(tmp_path: Path) -> None:
     write_gocrap_fixture(tmp_path)
     strict, lax = (analyse(engine_input(tmp_path, options=CrapOptions(threshold=value))) for value in (6.0, 5.99))
-    assert (strict.summary.exceeded, lax.summary.exceeded) == (1, 11)
+    assert (strict.summary.exceeded, lax.summary.exceeded) == (1, 12)
     assert strict.entries == lax.entries
 
 
@@ -405,3 +405,41 @@ def test_the_program_of_the_engine_loads_neither_the_event_log_nor_an_event_loop
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     ).stdout.split()
     assert {"eventlog", "asyncio", "structlog"} & set(loaded) == set()
+
+
+TABLE = (
+    "package p\n\nvar handlers = map[string]func(int) int{\n"
+    '\t"a": func(x int) int {\n\t\tif x > 0 {\n\t\t\treturn 1\n\t\t}\n\t\treturn 0\n\t},\n'
+    '\t"b": func(x int) int { return func() int { return x }() },\n}\n'
+)
+
+
+def test_function_literals_in_variables_have_entries_with_the_name_of_the_variable(tmp_path: Path) -> None:
+    """The literal in another one is part of it. go-crap has no entry for them, and neither has its compatible engine."""
+    blocks = f"{MODULE}/p/t.go:4.24,5.13 1 1\n{MODULE}/p/t.go:5.13,7.4 1 0\n{MODULE}/p/t.go:8.3,8.11 1 1\n"
+    write_module(tmp_path, {"p/t.go": TABLE}, profile=f"mode: set\n{blocks}{MODULE}/p/t.go:10.24,10.59 1 0\n")
+    first, second = sorted(analyse(engine_input(tmp_path)).entries, key=lambda one: one.line)
+    assert [(one.function, one.line, one.end_line, one.cyclomatic) for one in (first, second)] == [
+        ("handlers", 4, 9, 2),
+        ("handlers", 10, 10, 1),
+    ]
+    assert (first.coverage, second.coverage, reason(second)) == (TWO_THIRDS, 0.0, differences.LITERAL)
+    assert NativeEngine(compat=True).analyse(engine_input(tmp_path)).entries == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("ignore ./a\n", {"b/a/f.go", "c/f.go", "f.go"}),
+        ("ignore a\n", {"c/f.go", "f.go"}),
+        ("ignore (\n\tb/a\n\t./c/\n)\n", {"a/f.go", "f.go"}),
+        ("", {"a/f.go", "b/a/f.go", "c/f.go", "f.go"}),
+    ],
+)
+def test_directories_that_go_mod_ignores_are_not_counted(tmp_path: Path, line: str, left: set[str]) -> None:
+    files = {f"{directory}f.go": F for directory in ("", "a/", "b/a/", "c/")}
+    write_module(tmp_path, files, go_mod=f"module {MODULE}\n\ngo 1.26\n\n{line}")
+    found = analyse(engine_input(tmp_path, profiled=False))
+    assert ({entry.file for entry in found.entries}, found.summary.total_funcs) == (left, len(left))
+    assert all(one.reason == "go.mod ignores the directory" for one in found.warnings if one.kind == "ignored")
+    assert len(NativeEngine(compat=True).analyse(engine_input(tmp_path, profiled=False)).entries) == len(files)

@@ -67,10 +67,22 @@ def test_each_construct_counts_as_the_rule_says(body: str, added: int) -> None:
 
 
 def test_decisions_in_a_signature_count_and_those_outside_of_functions_do_not() -> None:
-    first, second = functions(
+    literal, first, second = functions(
         "var V = func() { if true && false {} }\nfunc F(x [len(T{a && b})]int) {}\nvar _ = true || false\nfunc G() { if true {} }"
     )
     assert (first.cyclomatic, second.cyclomatic) == (2, 2)
+    assert (literal.name, literal.cyclomatic, literal.literal, first.literal) == ("V", 3, True, False)
+
+
+def test_each_function_literal_of_a_variable_has_its_name() -> None:
+    found = functions(
+        "var (\n\ta, b = func() {}, func() { for {} }\n"
+        "\tt = []T{{f: func() { if x {} }}, {f: func() { go func() { for {} }() }}}\n)\n"
+        "var _ = 1\nvar c func() = nil\n//gocyclo:ignore\nvar d = func() {}\n"
+    )
+    assert [(one.name, one.cyclomatic, one.ignored) for one in found] == [
+        *(("a", 1, False), ("b", 2, False), ("t", 2, False), ("t", 2, False), ("d", 1, True)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +350,7 @@ def _as_the_reference(path: str) -> dict[str, object] | None:
         "Path": path,
         "Error": "",
         "Package": parsed.package,
-        "Functions": [_function(path, declaration) for declaration in parsed.declarations] or None,
+        "Functions": [_function(path, declaration) for declaration in parsed.functions] or None,
     }
 
 

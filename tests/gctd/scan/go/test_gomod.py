@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gctd.scan.go.modfile import GoMod, NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
+from gctd.engines.golang.modfile import GoMod, NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
 
 FULL = """// A comment before
 module example.com/m/v2 // and after
@@ -102,6 +102,7 @@ def test_a_go_mod_is_read_as_go_reads_it(tmp_path: Path, text: str) -> None:
         go_version=expected.get("Go", ""),
         toolchain=expected.get("Toolchain", ""),
         local_replacements=local_replacements(expected),
+        ignored=tuple(one["Path"] for one in expected.get("Ignore") or ()),
     )
 
 

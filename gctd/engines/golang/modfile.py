@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
+
+from gctd.engines.golang.files import read_regular
+
+_LARGEST = 1 << 20
+"""Bytes of a go.mod that are read."""
 
 _TOKEN = re.compile(
     r"""
@@ -45,12 +51,23 @@ class Directive:
 
 @attrs.frozen(kw_only=True)
 class GoMod:
-    """A go.mod: module path, versions (empty where not stated), and the local directories that modules are replaced by."""
+    """A go.mod: module path, versions (empty where not stated), the local directories that modules are replaced by, and `ignore`.
+
+    These paths are of directories in which Go looks for no packages: below the module's root with `./`, else at any depth.
+    """
 
     module_path: str
     go_version: str = ""
     toolchain: str = ""
     local_replacements: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def ignores(self, directory: str) -> bool:
+        """Whether Go looks for no packages in a directory, relative to the module. The ones above it have to be asked for too."""
+        for path in self.ignored:
+            if directory == path.removeprefix("./") or (not path.startswith("./") and directory.endswith(f"/{path}")):
+                return True
+        return False
 
 
 @attrs.frozen(kw_only=True)
@@ -74,7 +91,16 @@ def parse_go_mod(text: str) -> GoMod:
         go_version=_single(directives, "go"),
         toolchain=_single(directives, "toolchain"),
         local_replacements=_replacements(directives),
+        ignored=tuple(_only_word(directive).rstrip("/") for directive in directives if directive.verb == "ignore"),
     )
+
+
+def module_file(directory: Path) -> GoMod:
+    """Return the go.mod of a directory; one without directives if it cannot be read."""
+    try:
+        return parse_go_mod(read_regular(directory / "go.mod", _LARGEST).decode())
+    except (OSError, UnicodeDecodeError, SyntaxProblem):
+        return GoMod(module_path="")
 
 
 def parse_go_work(text: str) -> GoWork:
