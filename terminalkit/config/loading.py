@@ -173,10 +173,12 @@ class SettingsSource(Generic[C]):
         return self._of_running_system(found, running) if running else found
 
     def _of_running_system(self, loaded: LoadedSettings[C], names: Collection[str]) -> LoadedSettings[C]:
-        from terminalkit.config.running import ADDRESSES, SeveralRunning, running_system  # noqa: PLC0415 - seldom wanted
-
         fields = fields_of(self.cls, self.prefix)
         wanted = {field.env: field for field in fields if field.name in names and loaded.origins[field.key] == "default"}
+        if not wanted:
+            return loaded
+        from terminalkit.config.running import ADDRESSES, SeveralRunning, running_system  # noqa: PLC0415 - seldom wanted
+
         known = {
             field.env: str(getattr(loaded.values, field.name))
             for field in fields

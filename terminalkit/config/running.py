@@ -17,7 +17,6 @@ from http import HTTPStatus
 from pathlib import Path
 
 import attrs
-import structlog
 from platformdirs import user_state_path
 
 from httpkit.errors import HttpkitError
@@ -58,6 +57,8 @@ def announced(name: str, variables: Mapping[str, str]) -> Iterator[None]:
             system = RunningSystem(name=name, pid=os.getpid(), parent=os.getppid(), variables=_placed(variables))
             stack.enter_context(_locked_file(system))
         except OSError as error:
+            import structlog  # noqa: PLC0415 - slow, and commands that only read the files do without it
+
             structlog.get_logger(__name__).info("commands do not find this process", error=str(error))
         yield
 
