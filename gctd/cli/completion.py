@@ -24,7 +24,7 @@ def _client() -> Client:
 
 
 async def _repo_urls(client: Client) -> Iterable[str]:
-    return [analysis.repo_info.url for analysis in await client.analyses()]
+    return [repo.url for repo in await client.repos()]
 
 
 async def _task_ids(client: Client) -> Iterable[str]:

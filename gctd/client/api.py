@@ -97,6 +97,10 @@ class Client(ServiceClient):
                 return
             query["cursor"] = answer.cursor
 
+    async def repos(self) -> Sequence[Repo]:
+        """All registered repositories, whatever their state, by URL."""
+        return await self._list(Repo, "/api/repos/registered", {})
+
     async def analyses(self) -> Sequence[Analysis]:
         """The latest analysis of each project of each repository, without the functions."""
         return await self._list(Analysis, "/api/repos", {})

@@ -13,8 +13,7 @@ from gctd.cli.repos.history import diff, history
 from gctd.cli.repos.rescoring import rescore
 from gctd.cli.repos.updates import check_updates
 from gctd.cli.session import REPOSITORIES, Session, client_command
-from gctd.cli.tables.analyses import show_analyses
-from gctd.cli.tables.repos import show_projects, show_repo
+from gctd.cli.tables.repos import show_projects, show_repo, show_repos
 from gctd.cli.tables.text import commit
 from gctd.cli.tasks.exporting import export_repo
 from gctd.cli.tasks.follow import follow_repo
@@ -115,16 +114,21 @@ async def remove(session: Session, *, url: str) -> int:
     epilog=examples(
         "gctd repo list",
         "gctd repo list --json",
-        "gctd repo list --json | jq -r '.[] | [.repo_info.url, .project, .summary.average] | @tsv'",
+        "gctd repo list --json | jq -r '.[] | [.repository.URL, .repository.Status] | @tsv'",
     ),
 )
 @client_command()
 async def list_repos(session: Session) -> int:
-    """List the latest analysis of each project of each repository."""
-    analyses = await session.client.analyses()
-    session.show(analyses, show_analyses)
-    if not analyses and not session.output.json:
-        session.output.note("no analysis yet; start with: gctd repo add URL")
+    """List all registered repositories: their state, and the latest analysis of each project."""
+    repos, analyses = await session.client.repos(), await session.client.analyses()
+    of_repos = [(repo, [one for one in analyses if one.repo_info.url == repo.url]) for repo in repos]
+    if session.output.json:
+        documents = [{"repository": repo.document, "analyses": [one.document for one in latest]} for repo, latest in of_repos]
+        session.output.document(documents)
+    elif repos:
+        show_repos(session.output, of_repos)
+    else:
+        session.output.note("no repository yet; start with: gctd repo add URL")
     return ExitCode.OK
 
 

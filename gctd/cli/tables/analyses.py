@@ -9,7 +9,7 @@ from gctd.client.projects import Point
 from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.display.text import NOT_MEASURED, duration, moment, percent
+from terminalkit.display.text import NOT_MEASURED, duration, percent
 
 THRESHOLD = 30.0
 """The CRAP value above which a function is shown as risky."""
@@ -19,30 +19,6 @@ SUMMARY = (
     Column("TOTAL", "number", drop=1),
     Column("RISKY", "number"),
 )
-
-
-def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
-    """The latest analyses, one on a line."""
-    columns = [
-        Column("REPOSITORY", "id"),
-        Column("PROJECT", "id", drop=2 if len({one.project for one in analyses}) > 1 else 5),
-        Column("COMMIT", "number", drop=4),
-        *SUMMARY,
-        Column("ANALYZED", "number", drop=3),
-        Column("ANALYSIS", "id", drop=6),
-    ]
-    rows = [
-        [
-            analysis.repo_info.url,
-            analysis.project,
-            commit(analysis.repo_info.commit_sha),
-            *figures(analysis),
-            moment(analysis.analyzed_at),
-            analysis.id,
-        ]
-        for analysis in analyses
-    ]
-    output.table(columns, rows)
 
 
 def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None:

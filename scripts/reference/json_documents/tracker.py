@@ -11,7 +11,6 @@ from reference.json_documents.parts import CONFIG, NUMBER, TEXT, TOKENS, WHOLE, 
 OF_THE_API = {
     "repo add": "GET /api/repos/status",
     "repo show": "GET /api/repos/status",
-    "repo list": "GET /api/repos",
     "repo history": "GET /api/repos/{id}/history",
     "repo diff": "GET /api/repos/{id}/diff",
     "repo config get": "GET /api/repo-config",
@@ -47,6 +46,12 @@ def schemas() -> Schema:
             **{command: types.answer(operation) for command, operation in OF_THE_API.items()},
             **dict.fromkeys(("repo analyze", "repo rescore", "coverage upload"), scheduled),
             **dict.fromkeys(("repo export", "task export"), exported),
+            "repo list": list_of(
+                object_of(
+                    repository=types.answer("GET /api/repos/status"),
+                    analyses=types.answer("GET /api/repos"),
+                )
+            ),
             "task retry": list_of(task),
             "task log": object_of(attempt=WHOLE, log=TEXT),
             "task log --follow": {"anyOf": [types.of(LogLines), types.of(LogEnd)]},

@@ -16,7 +16,7 @@ from pantry.cli.root import PROGRAM as PANTRY
 from tests.gctd.cli.conftest import Here
 from tests.support.programs.cli import environment, gctd
 from tests.support.programs.commands import commands, leaves
-from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, analysis_document, task_document
+from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, repo_document, task_document
 from tests.support.waiting import wait_until
 
 HEAVY = {"aiohttp", "rich", "nats", "msgspec", "yaml", "cattrs", "structlog", "sqlite3", "httpkit", "eventlog", "asyncio"}
@@ -141,7 +141,7 @@ async def test_completion_offers_commands_and_what_the_server_knows(
     api: FakeApi, tmp_path: Path, words: str, offered: list[str]
 ) -> None:
     api.tasks = {f"task-{number}": task_document(number) for number in (1, 2, 10)}
-    api.analyses = [analysis_document(), analysis_document("cmd/tool")]
+    api.repos = {REPO_URL: repo_document()}
 
     async def answered() -> list[str] | None:
         result = await gctd(url=api.url, home=tmp_path, env=_asking(words))

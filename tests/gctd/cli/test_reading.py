@@ -23,7 +23,6 @@ pytestmark = pytest.mark.real
 
 READING = (
     ("repo", "show", REPO_URL),
-    ("repo", "list"),
     ("task", "list"),
     ("task", "show", "task-1"),
     ("task", "result", "task-1"),
@@ -53,7 +52,6 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
     fill(api)
     documents = {
         ("repo", "show"): api.repos[REPO_URL],
-        ("repo", "list"): api.analyses,
         ("task", "list"): list(api.tasks.values()),
         ("task", "show"): api.tasks["task-1"],
         ("task", "result"): api.results["task-1"],
@@ -85,9 +83,10 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
         (
             ("repo", "list"),
             [
-                ["REPOSITORY", "PROJECT", "COMMIT", "FUNCTIONS", "AVERAGE", "TOTAL", "RISKY", "ANALYZED", "ANALYSIS"],
+                ["REPOSITORY", "STATUS", "PROJECT", "COMMIT", "FUNCTIONS", "AVERAGE", "TOTAL", "RISKY", "ANALYZED", "ANALYSIS"],
                 [
                     REPO_URL,
+                    "ready",
                     ".",
                     "0123456789ab",
                     "2",
@@ -98,7 +97,7 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
                     "aa0748384d113edec49eaa6238ad5ff0",
                 ],
                 [
-                    *(REPO_URL, "cmd/tool", "0123456789ab", "2", "22.25", "44.50", "1", "2026-11-20T10:00:00Z"),
+                    *(REPO_URL, "ready", "cmd/tool", "0123456789ab", "2", "22.25", "44.50", "1", "2026-11-20T10:00:00Z"),
                     "aa0748384d113edec49eaa6238ad5ff0",
                 ],
             ],
@@ -240,6 +239,27 @@ async def test_a_worker_has_slots_for_scans_and_for_short_jobs(api: FakeApi, tmp
     assert shown.rows[1][6] == "3/3"
 
 
+async def test_the_list_has_each_registered_repository_with_its_state(api: FakeApi, tmp_path: Path) -> None:
+    """Also while it is registered, after an error, and before its first analysis."""
+    fill(api)
+    ready = api.repos[REPO_URL]
+    for number, status in enumerate(("registering", "error", "ready"), 1):
+        url = f"{REPO_URL}-{number}"
+        reason = {"StatusReason": "no go.mod"} if status == "error" else {}
+        api.repos[url] = repo_document(status, url=url, projects=["."] if status == "ready" else ()) | reason
+    shown = await gctd("repo", "list", url=api.url, home=tmp_path)
+    assert [(row[0].removeprefix(REPO_URL), row[1], row[2], row[4], row[-1]) for row in shown.rows[1:]] == [
+        ("", "ready", ".", "2", ""),
+        ("", "ready", "cmd/tool", "2", ""),
+        ("-1", "registering", "", "", ""),
+        ("-2", "error", "", "", "no go.mod"),
+        ("-3", "not analysed", ".", "", ""),
+    ]
+    document = (await gctd("repo", "list", "--json", url=api.url, home=tmp_path)).json
+    assert [len(one["analyses"]) for one in document] == [2, 0, 0, 0]
+    assert document[0] == {"repository": ready, "analyses": api.analyses}
+
+
 async def test_a_check_for_updates_counts_only_the_projects_that_were_looked_up(api: FakeApi, tmp_path: Path) -> None:
     """One did not move, one repository is registering, one project cannot be analysed, and one ref did not answer."""
     row = dict.fromkeys(("project", "ref", "recorded_sha", "remote_sha", "task_id", "note", "error"))
@@ -269,7 +289,7 @@ async def test_verbose_shows_requests_without_the_token_and_quiet_drops_notes(ap
     env = {"GCTD_AUTH_TOKEN": api.token}
     verbose = await gctd("repo", "list", "--verbose", url=api.url, home=tmp_path, env=env)
     assert re.search(r"GET http://127\.0\.0\.1:\d+/api/repos 200 in \d+ ms", verbose.err)
-    assert "no analysis yet" in verbose.err
+    assert "no repository yet" in verbose.err
     assert api.token not in verbose.err
     quiet = await gctd("repo", "list", "--quiet", url=api.url, home=tmp_path, env=env)
     assert (quiet.code, quiet.err) == (0, "")

@@ -304,6 +304,8 @@ class FakeApi:
                 return Reply(202, list(self.scheduled))
             case ("GET",):
                 return self._listed(request, self.analyses)
+            case ("GET", "registered"):
+                return self._listed(request, list(self.repos.values()))
             case ("GET", "status"):
                 known = self.repos.get(request.query["url"])
                 return Reply(200, known) if known else problem(404, f"{request.query['url']} is not registered")
