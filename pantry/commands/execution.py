@@ -66,8 +66,8 @@ class Execution:
         self._trouble = trouble
         self._deadlines = {seconds: TimeoutPool(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
 
-    def record(self, movement: NewMovement, at: datetime) -> RecordMovement:
-        """The command that books a movement."""
+    def record(self, movement: NewMovement, at: datetime, *, keeps_refusal: bool = False) -> RecordMovement:
+        """The command that books a movement, or records that the stock does not allow it."""
         return RecordMovement(
             id=self.new_id(),
             ean13=movement.ean13,
@@ -77,6 +77,7 @@ class Execution:
             notes=movement.notes,
             created_by=movement.created_by,
             at=at,
+            keeps_refusal=keeps_refusal,
         )
 
     async def within(self, patience: float, command: Awaitable[T]) -> T:

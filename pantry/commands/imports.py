@@ -15,8 +15,8 @@ from pantry.commands.execution import IMPORT_PATIENCE, Execution, NewMovement, P
 from pantry.commands.pantry import Pantry
 from pantry.domain.barcode import BARCODE, AssignBarcode
 from pantry.domain.errors import BadInput, InsufficientStock, PantryError
-from pantry.domain.ledger import PRODUCT, CreateProduct
-from pantry.domain.product import Details, Product
+from pantry.domain.ledger import PRODUCT, CreateProduct, refusal
+from pantry.domain.product import Details, MovementRefused, Product
 
 AT_A_TIME = 5000
 """Movements of an import that wait for the log together."""
@@ -26,6 +26,10 @@ CREATED_AT_A_TIME = 500
 _JUDGED_WITHOUT = (
     "an earlier row of the product has no answer, and the stock without it does not allow this one: a repetition with the same "
     "key tells the result"
+)
+
+_JUDGED_OTHERWISE = (
+    "the log has a refusal of this row for its stock, and the rules of this release allow it: send the row with another key"
 )
 
 Ordered = Sequence[tuple[int, NewMovement, datetime]]
@@ -91,14 +95,14 @@ class Imports:
             return await self._judge_product(new.ean13, new.with_category(ids), known)
 
         async def created(number: int) -> ProductOutcome:
-            new, refusal = products[number], None
+            new, refused = products[number], None
             details = new.details
             try:
                 details = new.with_category(ids)
             except BadInput as error:
-                refusal = error
+                refused = error
             own = _of_row(context, number)
-            return await self._pantry.create_product(new.ean13, details, own, patience=IMPORT_PATIENCE, refusal=refusal)
+            return await self._pantry.create_product(new.ean13, details, own, patience=IMPORT_PATIENCE, refusal=refused)
 
         for wave in _different(products, CREATED_AT_A_TIME):
             outcomes = await asyncio.gather(*map(judged if dry_run else created, wave), return_exceptions=True)
@@ -119,7 +123,11 @@ class Imports:
         `unknown` are the products of which a row has no answer: the stock that refuses a later row may lack the earlier one.
         """
         execution = self._execution
-        each = ((execution.record(movement, at), _of_row(context, number)) for number, movement, at in ordered)
+        # A refusal for which an earlier row may be the reason is not kept.
+        keeps = context.key is not None and ean13 not in unknown
+        each = (
+            (execution.record(movement, at, keeps_refusal=keeps), _of_row(context, number)) for number, movement, at in ordered
+        )
         try:
             booking = execution.commands.execute_in_order(PRODUCT, ean13, each)
             outcomes = await execution.within(IMPORT_PATIENCE, booking)
@@ -208,4 +216,6 @@ def _different(products: Mapping[int, NewProduct], most: int) -> Iterator[Sequen
 def _answered(outcome: ProductOutcome | BaseException) -> ProductOutcome | Exception:
     if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
         raise outcome
+    if isinstance(outcome, Outcome) and isinstance(event := outcome.events[0], MovementRefused):
+        return refusal(event.type, event.quantity, event.stock) or Unavailable(_JUDGED_OTHERWISE)
     return outcome

@@ -11,7 +11,15 @@ from eventlog import Decider
 from pantry.domain import ean13 as ean
 from pantry.domain import product as p
 from pantry.domain.errors import BadInput, Changed, InsufficientStock, NotFound, Taken, UndoneAlready, UndosMoved
-from pantry.domain.product import Details, MovementRecorded, MovementType, Product, ProductEvent, StockConfirmed
+from pantry.domain.product import (
+    Details,
+    MovementRecorded,
+    MovementRefused,
+    MovementType,
+    Product,
+    ProductEvent,
+    StockConfirmed,
+)
 from pantry.domain.quantity import LARGEST, text
 
 # Commands (quantities are in thousandths)
@@ -48,7 +56,10 @@ class SetActive:
 
 @attrs.frozen(kw_only=True)
 class RecordMovement:
-    """Something goes in or out. `id` is a new one."""
+    """Something goes in or out. `id` is a new one.
+
+    `keeps_refusal`: if the stock does not allow it, that is recorded, and a repetition is refused in the same way.
+    """
 
     id: str
     ean13: str
@@ -58,6 +69,7 @@ class RecordMovement:
     reason: str = ""
     notes: str = ""
     created_by: str = ""
+    keeps_refusal: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -110,8 +122,7 @@ def decide(command: ProductCommand, state: Product | None) -> Sequence[ProductEv
         case SetActive():
             return _set_active(command, state)
         case RecordMovement():
-            _check_movement(command)
-            return [_booked(command, _existing(command.ean13, state), command.type, command.quantity)]
+            return [_record(command, state)]
         case UndoMovement():
             return _undo(command, _existing(command.ean13, state))
         case CountStock():
@@ -142,6 +153,15 @@ def _set_active(command: SetActive, state: Product | None) -> Sequence[ProductEv
     at = _later(command.at, product)
     event = p.ProductActivated if command.active else p.ProductDeactivated
     return [event(details=product.details, at=at)]
+
+
+def _record(command: RecordMovement, state: Product | None) -> MovementRecorded | MovementRefused:
+    _check_movement(command)
+    product = _existing(command.ean13, state)
+    if command.keeps_refusal and refusal(command.type, command.quantity, product.stock) is not None:
+        at = _later(command.at, product)
+        return MovementRefused(type=command.type, quantity=command.quantity, stock=product.stock, at=at)
+    return _booked(command, product, command.type, command.quantity)
 
 
 def _undo(command: UndoMovement, product: Product) -> Sequence[ProductEvent]:
@@ -181,16 +201,13 @@ def _booked(
     counted: int | None = None,
 ) -> MovementRecorded:
     """The movement, where the stock allows it."""
-    stock = product.stock + (quantity if type_ is MovementType.IN else -quantity)
-    if stock < 0:
-        raise InsufficientStock(available=product.stock, requested=quantity)
-    if stock > LARGEST:
-        raise BadInput("quantity", f"the stock would be more than {text(LARGEST)}")
+    if (refused := refusal(type_, quantity, product.stock)) is not None:
+        raise refused
     return MovementRecorded(
         id=command.id,
         type=type_,
         quantity=quantity,
-        stock=stock,
+        stock=product.stock + (quantity if type_ is MovementType.IN else -quantity),
         reason=command.reason,
         notes=command.notes,
         created_by=command.created_by,
@@ -198,6 +215,15 @@ def _booked(
         reverses=reverses,
         counted=counted,
     )
+
+
+def refusal(type_: MovementType, quantity: int, stock: int) -> BadInput | InsufficientStock | None:
+    """Return why a movement is not possible with a stock, None if it is; in thousandths."""
+    if type_ is MovementType.OUT and quantity > stock:
+        return InsufficientStock(available=stock, requested=quantity)
+    if type_ is MovementType.IN and stock + quantity > LARGEST:
+        return BadInput("quantity", f"the stock would be more than {text(LARGEST)}")
+    return None
 
 
 def _existing(ean13: str, state: Product | None) -> Product:

@@ -115,6 +115,17 @@ class StockConfirmed:
     at: datetime
 
 
+@REGISTRY.event("MovementRefused")
+@attrs.frozen(kw_only=True)
+class MovementRefused:
+    """The stock did not allow a movement of an import; recorded for the idempotency key of the row."""
+
+    type: MovementType
+    quantity: int
+    stock: int
+    at: datetime
+
+
 @REGISTRY.event("NothingChanged")
 @attrs.frozen(kw_only=True)
 class NothingChanged:
@@ -124,7 +135,14 @@ class NothingChanged:
 
 
 ProductEvent = (
-    ProductCreated | ProductEdited | ProductDeactivated | ProductActivated | MovementRecorded | StockConfirmed | NothingChanged
+    ProductCreated
+    | ProductEdited
+    | ProductDeactivated
+    | ProductActivated
+    | MovementRecorded
+    | StockConfirmed
+    | MovementRefused
+    | NothingChanged
 )
 
 
@@ -162,7 +180,7 @@ def evolve(state: Product | None, event: ProductEvent) -> Product:
     assert state is not None, "a product begins with ProductCreated"
     if isinstance(event, MovementRecorded):
         return _moved(state, event)
-    if isinstance(event, NothingChanged):
+    if isinstance(event, MovementRefused | NothingChanged):
         return state
     product = attrs.evolve(state, updated_at=event.at, version=state.version + 1)
     match event:

@@ -18,7 +18,7 @@ from httpkit.sse.frames import Frame
 from httpkit.sse.places import OF_EVERY_STREAM
 from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
-from pantry.domain.product import MovementRecorded, NothingChanged, Product, StockConfirmed
+from pantry.domain.product import MovementRecorded, MovementRefused, NothingChanged, Product, StockConfirmed
 from pantry.domain.quantity import number
 from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
 from pantry.http.services import Services
@@ -99,7 +99,7 @@ def _shown(happened: EventChange) -> Iterator[tuple[str, object]]:
     elif isinstance(state, Product):
         if isinstance(event, MovementRecorded):
             yield "stock", _stock(state, event)
-        elif not isinstance(event, StockConfirmed | NothingChanged):
+        elif not isinstance(event, StockConfirmed | MovementRefused | NothingChanged):
             yield "product", ProductBody.of(ProductView.of_state(state))
         if crosses_minimum(happened.before, event, state):
             yield "low_stock", _low_stock(state)

@@ -54,6 +54,22 @@ async def test_many_movements_at_once_each_with_its_own_answer(server: Server, n
         assert (answer.status, bool(answer.body["error"])) == (400, True), answer
 
 
+async def test_a_repeated_batch_has_its_first_answer_also_for_refused_rows(server: Server, new_code: Callable[[], str]) -> None:
+    code = new_code()
+    await server.create(code)
+    changes = (("out", 1), ("in", 5), ("in", 9_999_999), ("out", 9))
+    rows = [{"product_ean13": code, "type": type_, "quantity": quantity} for type_, quantity in changes]
+    key = {"Idempotency-Key": f"refused-{code}"}
+    first = await server.post("/movements:batch", rows, **key)
+    assert [row["status"] for row in first.body["results"]] == [422, 201, 422, 422]
+    for type_, quantity in (("in", 100), ("out", 104)):
+        again = await server.post("/movements:batch", rows, **key)
+        assert again.body == first.body
+        await server.moved(type_, quantity, code)
+    assert await server.stock(code) == 1
+    assert len(await server.get(f"/products/{code}/movements")) == 3
+
+
 async def test_a_byte_order_mark_in_front_of_any_form_of_rows_is_left_out(server: Server, new_code: Callable[[], str]) -> None:
     code = new_code()
     await server.create(code)
