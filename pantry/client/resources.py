@@ -166,17 +166,19 @@ class StockReport(Resource, frozen=True, kw_only=True):
 
 
 class Consumption(Resource, frozen=True, kw_only=True, rename={"total_in": "in", "total_out": "out"}):
-    """Consumption of a product in a period; `days_left` is None without movements out."""
+    """Consumption of a product in a period; `days_left` is None if it is not known, and `unknown_because` has the reason."""
 
     ean13: str
     name: str
     unit: str
     total_in: float
     total_out: float
+    corrected: float
     net: float
-    per_day: float
+    per_day: float | None
     current_stock: float
     days_left: float | None
+    unknown_because: str | None
 
 
 class ToBuy(Resource, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from pantry.http.bodies import ProductBody
 from pantry.http.services import Services
 from pantry.http.stock import items_of
 from pantry.http.values import period
-from pantry.readmodel.views import ConsumptionView, ProductView, days_of, period_of
+from pantry.readmodel.views import ConsumptionView, ProductView, period_of
 
 MOST_PRODUCTS = 100_000
 """The most products that a report of the stock is about: it has some 300 bytes for each, and is made in memory."""
@@ -68,7 +68,8 @@ class StockReport:
 class ConsumptionItem:
     """Sums of the movements of a product that are in effect.
 
-    A movement that was undone does not count, unless its undoing was undone in turn. Undoings never count themselves.
+    A movement that was undone does not count, unless its undoing was undone in turn. Undoings never count themselves. The
+    differences of stocktakes are corrections, and neither in nor out.
     """
 
     ean13: str = member()
@@ -76,10 +77,14 @@ class ConsumptionItem:
     unit: str = member()
     total_in: float = member(name="in")
     total_out: float = member(name="out")
-    net: float = member()
-    per_day: float = member(description="out, per day of the period up to now, to three decimal places")
+    corrected: float = member(description="the sum of the differences that stocktakes found")
+    net: float = member(description="in, less out, with the corrections")
+    per_day: float | None = member(
+        description="out, per day of the period in which the product was there, up to now; null if these are less than 7 days"
+    )
     current_stock: float = member()
-    days_left: float | None = member(description="how long the stock lasts at that rate; null if nothing went out")
+    days_left: float | None = member(description="how long the stock lasts at that rate; null if that is not known")
+    unknown_because: str | None = member(description="why days_left is not known")
 
 
 @message
@@ -125,8 +130,7 @@ async def consumption_report(request: Period, call: Call[Services]) -> Sequence[
     """Movements in and out of each active product, and the days that its stock lasts at that rate."""
     since, until = period(request.since, request.until)
     found = await call.services.queries.consumption(since=since, until=until, ean13=request.ean13, category=request.category)
-    days = days_of(since, until)
-    return [_consumption(item, days) for item in found]
+    return [_consumption(item) for item in found]
 
 
 async def shopping_list(request: Shopping, call: Call[Services]) -> Sequence[ShoppingItem]:
@@ -147,17 +151,19 @@ async def shopping_list(request: Shopping, call: Call[Services]) -> Sequence[Sho
     ]
 
 
-def _consumption(item: ConsumptionView, days: float) -> ConsumptionItem:
+def _consumption(item: ConsumptionView) -> ConsumptionItem:
     return ConsumptionItem(
         ean13=item.ean13,
         name=item.name,
         unit=item.unit,
         total_in=number(item.total_in),
         total_out=number(item.total_out),
-        net=number(item.total_in - item.total_out),
-        per_day=item.per_day(days),
+        corrected=number(item.total_corrected),
+        net=number(item.net),
+        per_day=None if item.per_day is None else number(item.per_day),
         current_stock=number(item.current_stock),
-        days_left=item.days_left(days),
+        days_left=item.days_left,
+        unknown_because=item.unknown_because,
     )
 
 

@@ -200,15 +200,18 @@ class PantryQueries:
     ) -> Sequence[ConsumptionView]:
         """Sums of the movements of each active product, by name, from `since` to `until`, both inclusive.
 
-        A movement counts if it is in effect: it was not undone, or its undoing was undone in turn. Undoings do not count.
+        A movement counts if it is in effect: it was not undone, or its undoing was undone in turn. Undoings do not count. The
+        difference of a stocktake is a correction, and neither in nor out.
         """
         # `reverses IS NULL` would have SQLite look all of these up for each product: it takes a unique index for a selective one.
         sql = Sql(
             f"""
             WITH RECURSIVE {UNDONE}
-            SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key,
-                CAST(coalesce(sum(CASE WHEN m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
-                CAST(coalesce(sum(CASE WHEN m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out
+            SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at,
+                CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
+                CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out,
+                CAST(coalesce(sum(CASE WHEN m.counted IS NULL THEN 0 WHEN m.type = 'in' THEN m.quantity ELSE -m.quantity END), 0)
+                    AS BIGINT) AS total_corrected
             FROM products AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
                 AND m.id NOT IN (SELECT original FROM undone)"""  # noqa: S608 - a constant
         )
@@ -217,5 +220,7 @@ class PantryQueries:
             sql.add("AND p.ean13 = {}", ean13)
         if category is not None:
             sql.add("AND p.category_id = {}", category)
-        sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key ORDER BY p.name_key, p.ean13")
-        return await listed(await self._store.fetch_in_thread(sql.text, *sql.arguments), ConsumptionView.of)
+        sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at")
+        sql.add("ORDER BY p.name_key, p.ean13")
+        rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
+        return await listed(rows, lambda row: ConsumptionView.of(row, since, until))

@@ -191,7 +191,11 @@ class MovementOnProduct:
 
 @attrs.frozen(kw_only=True)
 class ConsumptionView:
-    """Consumption of a product in a period, without movements that were undone, and its stock now."""
+    """Consumption of a product in a period, without movements that were undone, and its stock now.
+
+    `total_corrected` is the sum of the differences that stocktakes found, which is negative if stock was missing. `days` are the
+    days of the period in which the product was there.
+    """
 
     ean13: str
     name: str
@@ -200,7 +204,14 @@ class ConsumptionView:
     min_stock: int
     total_in: int
     total_out: int
+    total_corrected: int
     name_key: str
+    days: float
+
+    @property
+    def net(self) -> int:
+        """By how much the stock has changed, as far as it was not by an undone movement."""
+        return self.total_in - self.total_out + self.total_corrected
 
     @property
     def is_low(self) -> bool:
@@ -217,20 +228,33 @@ class ConsumptionView:
         """Whether a shopping list has it: it is low, and more of it is needed than none."""
         return self.is_low and self.suggested > 0
 
-    def per_day(self, days: float) -> float:
-        """Consumption per day of a period of `days` days, in whole units to three decimal places."""
-        return round(self.total_out / days / ONE, 3)
+    @property
+    def per_day(self) -> int | None:
+        """Consumption per day in thousandths; None if it was observed for less than `LEAST_DAYS`."""
+        return None if self.days < LEAST_DAYS else round(self.total_out / self.days)
 
-    def days_left(self, days: float) -> float | None:
-        """How many days the stock lasts at that rate; None if nothing went out."""
-        return None if self.total_out == 0 else round(self.current_stock / (self.total_out / days), 1)
+    @property
+    def days_left(self) -> float | None:
+        """How many days the stock lasts at that rate; None if the rate is not known, or nothing went out."""
+        return None if self.unknown_because else round(self.current_stock / (self.total_out / self.days), 1)
+
+    @property
+    def unknown_because(self) -> str | None:
+        """Why `days_left` is not known; None if it is."""
+        if self.days < LEAST_DAYS:
+            return f"not known yet: consumption was observed for less than {LEAST_DAYS} days"
+        return None if self.total_out else "nothing went out"
 
     @classmethod
-    def of(cls, row: Row) -> ConsumptionView:
-        """The figures in a row of the report."""
-        return cls(**row)
+    def of(cls, row: Row, since: datetime, until: datetime) -> ConsumptionView:
+        """The figures in a row of the report over a period."""
+        figures = dict(row)
+        created_at = datetime.fromisoformat(figures.pop("created_at"))
+        return cls(**figures, days=_days_observed(max(since, created_at), until))
 
 
+LEAST_DAYS = 7
+"""The fewest days of observation from which a consumption per day is given."""
 PERIOD = timedelta(days=28)
 """The default period of consumption, and the period that a shopping list provides for."""
 
@@ -244,9 +268,9 @@ def period_of(since: datetime | None, until: datetime | None) -> tuple[datetime,
     return begin, end
 
 
-def days_of(since: datetime, until: datetime) -> float:
-    """The length of a period up to now in days, a second at least: days to come have no consumption yet."""
-    return max((min(until, datetime.now(UTC)) - since).total_seconds(), 1) / _DAY
+def _days_observed(since: datetime, until: datetime) -> float:
+    """The length of a period up to now in days: days to come have no consumption yet."""
+    return max((min(until, datetime.now(UTC)) - since).total_seconds(), 0) / _DAY
 
 
 def readable(personal: str) -> str | None:

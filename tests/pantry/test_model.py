@@ -207,8 +207,8 @@ class Driver:
             bought = await server.get("/reports/shopping-list")
             assert {one["ean13"]: number(one["suggested"]) for one in bought} == self.model.to_buy()
             consumed = await server.get("/reports/consumption")
-            assert {one["ean13"]: (number(one["in"]), number(one["out"])) for one in consumed} == {
-                code: product.sums() for code, product in self.model.products.items()
+            assert {one["ean13"]: (number(one["in"]), number(one["out"]), number(one["corrected"])) for one in consumed} == {
+                code: (*product.sums(), product.corrected()) for code, product in self.model.products.items()
             }
             codes = await server.get("/codes")
             assert {one["code"]: (one["product_ean13"], number(one["factor"])) for one in codes} == self.model.codes

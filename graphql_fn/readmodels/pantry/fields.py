@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
-import attrs
 from graphql import GraphQLResolveInfo
 
 from graphql_fn.core.errors import PublicError
@@ -25,7 +24,7 @@ from pantry.readmodel import graph
 from pantry.readmodel.graph import PantryGraph, StockCount
 from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.tables import name_key
-from pantry.readmodel.views import CategoryView, ConsumptionView, MovementView, ProductView, days_of, period_of, readable
+from pantry.readmodel.views import CategoryView, MovementView, ProductView, period_of, readable
 
 Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
 
@@ -37,15 +36,6 @@ PRODUCT_ORDERS = {
 }
 CATEGORY_ORDER = ListOrder(graph.CATEGORIES, ("name_key", "id"), (str, str))
 MOVEMENT_ORDER = ListOrder(graph.MOVEMENTS_OF_ALL, ("created_at", "sequence", "position"), (Time, int, int))
-CONSUMPTION_ORDER = ListOrder(graph.PRODUCTS, ("of.name_key", "of.ean13"), (str, str))
-
-
-@attrs.frozen
-class _Consumption:
-    """Consumption of a product in a number of days."""
-
-    of: ConsumptionView
-    days: float
 
 
 async def _node(_: Any, info: Info, id: str) -> Any:  # noqa: A002 - the argument's name in the schema
@@ -136,8 +126,7 @@ async def _consumption(_: Any, info: Info, ean13: str | None = None, category: s
         raise PublicError(str(error)) from None
     queries = PantryQueries(await info.context.database())
     found = await queries.consumption(since=since, until=until, ean13=ean13, category=category)
-    days = days_of(since, until)
-    return of_sorted([_Consumption(item, days) for item in found], CONSUMPTION_ORDER, **given)
+    return of_sorted(found, PRODUCT_ORDERS["NAME"], **given)
 
 
 async def _shopping_list(_: Any, info: Info, category: str | None = None, **page: Any) -> Any:
@@ -208,21 +197,23 @@ RESOLVERS: dict[str, Resolver] = {
     "Movement.reversedBy": loaded(PantryGraph.movements_by_id, "reversed_by"),
     "Movement.quantityCounted": exact_of("counted"),
     "Movement.counted": number_of("counted"),
-    "Consumption.product": loaded(PantryGraph.products_by_code, "of.ean13", None),
-    "Consumption.ean13": attribute("of.ean13"),
-    "Consumption.name": attribute("of.name"),
-    "Consumption.unit": attribute("of.unit"),
-    "Consumption.amountIn": exact_of("of.total_in"),
-    "Consumption.amountOut": exact_of("of.total_out"),
-    "Consumption.amountNet": SourceResolver(lambda item: exact(item.of.total_in - item.of.total_out)),
-    "Consumption.amountPerDay": SourceResolver(lambda item: exact(round(item.of.total_out / item.days))),
-    "Consumption.quantity": exact_of("of.current_stock"),
-    "Consumption.in": number_of("of.total_in"),
-    "Consumption.out": number_of("of.total_out"),
-    "Consumption.net": SourceResolver(lambda item: number(item.of.total_in - item.of.total_out)),
-    "Consumption.perDay": SourceResolver(lambda item: item.of.per_day(item.days)),
-    "Consumption.currentStock": number_of("of.current_stock"),
-    "Consumption.daysLeft": SourceResolver(lambda item: item.of.days_left(item.days)),
+    "Consumption.product": loaded(PantryGraph.products_by_code, "ean13", None),
+    "Consumption.ean13": attribute("ean13"),
+    "Consumption.name": attribute("name"),
+    "Consumption.unit": attribute("unit"),
+    "Consumption.amountIn": exact_of("total_in"),
+    "Consumption.amountOut": exact_of("total_out"),
+    "Consumption.amountCorrected": exact_of("total_corrected"),
+    "Consumption.amountNet": exact_of("net"),
+    "Consumption.amountPerDay": SourceResolver(lambda item: None if item.per_day is None else exact(item.per_day)),
+    "Consumption.quantity": exact_of("current_stock"),
+    "Consumption.in": number_of("total_in"),
+    "Consumption.out": number_of("total_out"),
+    "Consumption.net": number_of("net"),
+    "Consumption.perDay": SourceResolver(lambda item: None if item.per_day is None else number(item.per_day)),
+    "Consumption.currentStock": number_of("current_stock"),
+    "Consumption.daysLeft": attribute("days_left"),
+    "Consumption.unknownBecause": attribute("unknown_because"),
     "ShoppingItem.product": loaded(PantryGraph.products_by_code, "ean13", None),
     "ShoppingItem.quantity": exact_of("current_stock"),
     "ShoppingItem.minimum": exact_of("min_stock"),

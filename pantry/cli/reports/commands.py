@@ -100,7 +100,7 @@ async def consumption(
     if as_csv:
         return await _csv(session, "consumption", {"from": since, "to": until, "ean13": ean13, "category": category_id})
     found = await session.client.consumption(since=since, until=until, ean13=ean13, category=category_id)
-    titles = ("IN", "OUT", "PER DAY", "STOCK", "DAYS LEFT")
+    titles = ("IN", "OUT", "CORRECTED", "PER DAY", "STOCK", "DAYS LEFT")
     rows: list[list[Cell]] = [
         [
             one.ean13,
@@ -108,9 +108,10 @@ async def consumption(
             one.unit,
             shown(one.total_in),
             shown(one.total_out),
-            shown(one.per_day),
+            shown(one.corrected),
+            "not known yet" if one.per_day is None else shown(one.per_day),
             shown(one.current_stock),
-            "" if one.days_left is None else shown(one.days_left),
+            (one.unknown_because or "").partition(":")[0] if one.days_left is None else shown(one.days_left),
         ]
         for one in found
     ]

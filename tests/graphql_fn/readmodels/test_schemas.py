@@ -141,7 +141,7 @@ def test_times_name_their_specification_and_decimals_are_described() -> None:
 
 
 def test_the_first_version_is_still_there() -> None:
-    """Its fields and arguments, with their types: a field may have become deprecated."""
+    """Its fields and arguments, with their types: a field may have become deprecated, or null if it is not known."""
     for schema, fields in ((PANTRY, _PANTRY), (TRACKER, _TRACKER)):
         for line in fields.split("\n"):
             name, arguments, kind = (part.strip() for part in line.split("|"))
@@ -180,7 +180,7 @@ Movement.counted||Float
 Consumption.in||Float!
 Consumption.out||Float!
 Consumption.net||Float!
-Consumption.perDay||Float!
+Consumption.perDay||Float
 Consumption.currentStock||Float!
 Consumption.daysLeft||Float
 ShoppingItem.currentStock||Float!

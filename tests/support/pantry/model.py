@@ -56,9 +56,13 @@ class Kept:
         return movement
 
     def sums(self) -> tuple[Decimal, Decimal]:
-        """The sums in and out of the movements that are in effect."""
-        effective = [movement.change for movement in self.moved if movement.counts]
+        """The sums in and out of the movements that are in effect, without the corrections of stocktakes."""
+        effective = [movement.change for movement in self.moved if movement.counts and movement.counted is None]
         return sum((c for c in effective if c > 0), ZERO), -sum((c for c in effective if c < 0), ZERO)
+
+    def corrected(self) -> Decimal:
+        """The sum of the differences of stocktakes that are in effect."""
+        return sum((moved.change for moved in self.moved if moved.counts and moved.counted is not None), ZERO)
 
 
 @attrs.define
