@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import cast
 
@@ -27,14 +27,14 @@ def deadly(commit: Commit) -> Iterable[Change]:
 def misfit(commit: Commit) -> Iterable[object]:
     """The result of a handler with a fault for accounts whose owners name it, the changes of the account for all others."""
     account, owner = commit.aggregate.id, commit.state.owner
-    faults = {
-        "nothing": None,
-        "a generator": ledger.account_changes(commit),
-        "a row that is none": Put(ledger.ACCOUNTS, None),  # type: ignore[arg-type]
-        "a generator as value": Put(ledger.ACCOUNTS, (account, (text for text in owner), 0, False, commit.at, "{}")),
-        "a decimal number": Put(ledger.ACCOUNTS, (account, Decimal(5), 0, False, commit.at, "{}")),
+    faults: dict[str, Callable[[], object]] = {
+        "nothing": lambda: None,
+        "a generator": lambda: ledger.account_changes(commit),
+        "a row that is none": lambda: Put(ledger.ACCOUNTS, None),  # type: ignore[arg-type]
+        "a generator as value": lambda: Put(ledger.ACCOUNTS, (account, (text for text in owner), 0, False, commit.at, "{}")),
+        "a decimal number": lambda: Put(ledger.ACCOUNTS, (account, Decimal(5), 0, False, commit.at, "{}")),
     }
-    return [faults[owner]] if owner in faults else ledger.account_changes(commit)
+    return [faults[owner]()] if owner in faults else ledger.account_changes(commit)
 
 
 MISFITS = ["nothing", "a generator", "a row that is none", "a generator as value", "a decimal number"]
