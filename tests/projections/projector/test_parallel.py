@@ -15,7 +15,7 @@ from projections.parallel.parts import answer_to, derived_from, given, merged, r
 from projections.projector.derive import ChangeSet, derive
 from projections.projector.parking import Parking
 from projections.store import Parked, Place
-from tests.projections.projector.test_parallel_fault import troubled_log
+from tests.projections.projector.test_parallel_kill import troubled_log
 from tests.support.pantry.stocked import stocked_log
 from tests.support.readside import ledger
 

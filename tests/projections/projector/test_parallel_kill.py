@@ -32,7 +32,7 @@ from projections.store import Parked, Store
 from projections.stores.databases import store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
-from tests.projections.cli.test_cli_int import append, run
+from tests.projections.cli.test_cli import append, run
 from tests.support.pantry.stocked import stocked_log
 from tests.support.readside import ledger
 from tests.support.readside.deriving import DEADLY, MISFIT, MISFITS, PLACE_OF_DEADLY, PLACE_OF_MISFIT

@@ -29,7 +29,7 @@ from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import copies_at, reader_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
-from tests.projections.cli.test_cli_int import PROGRAM, append, environment, run
+from tests.projections.cli.test_cli import PROGRAM, append, environment, run
 from tests.support.log.nats import plain_client
 from tests.support.readside.postgres import either_database
 from tests.support.readside.tables import change
