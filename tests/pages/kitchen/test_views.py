@@ -291,3 +291,13 @@ async def test_an_import_with_unknown_results_is_sent_again_under_its_key(kitche
     await expect(page.get_by_role("button", name="Send again")).to_have_count(0)
     await expect(preview).to_be_enabled()
     assert (len(keys), len(set(keys)), await kitchen.one.stock(FLOUR)) == (2, 1, 7)
+
+
+async def test_a_tick_box_keeps_its_size_beside_a_long_name(kitchen: PantrySystem, profiles: Profiles) -> None:
+    long = own_code(78)
+    await kitchen.one.create(long, name="Wholemeal spelt flour of the mill " * 4, unit="kg", min_stock=2)
+    async with profiles.visitor(kitchen.one.url, viewport={"width": 320, "height": 800}) as cook:
+        page = await cook.open("/?view=shopping")
+        box = await page.get_by_role("checkbox", name=re.compile("Wholemeal")).bounding_box()
+    assert box is not None
+    assert box["width"] >= 24

@@ -64,6 +64,10 @@ export function sortText(sort: Sort | null): string {
   return sort ? `${sort.descending ? "-" : ""}${sort.id}` : "";
 }
 
+const CHECK = "36px";
+/** The least width of a column without a width. A table that is wider than its box scrolls. */
+const LEAST = "120px";
+
 export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, open, checked, onCheck, rowClass, onBusy }: Props<T>) {
   const box = useRef<HTMLDivElement>(null);
   const { top, height, onScroll } = useWindowOf(box);
@@ -76,11 +80,12 @@ export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, ope
   useBusy(box, top > 0, onBusy);
   const shown = rows.slice(first, last);
   const spans = columns.length + (onCheck ? 1 : 0);
+  const least = [...(onCheck ? [CHECK] : []), ...columns.map(({ width }) => width ?? LEAST)].join(" + ");
   return (
     <div class="table-box" ref={box} onScroll={onScroll}>
-      <table role="table" aria-label={label} aria-rowcount={rows.length + 1}>
+      <table role="table" style={{ "--least": `calc(${least})` }} aria-label={label} aria-rowcount={rows.length + 1}>
         <colgroup>
-          {onCheck && <col style={{ width: "36px" }} />}
+          {onCheck && <col style={{ width: CHECK }} />}
           {columns.map((column) => (
             <col key={column.id} style={column.width ? { width: column.width } : {}} />
           ))}
