@@ -95,7 +95,8 @@ class Operation(Generic[S]):
     async def _read(self, request: web.Request) -> tuple[Any, bytes]:
         """The body as the binder takes it (None: there is none), and the bytes that an idempotency key stands for."""
         binder = self.binder
-        body.check_media(request, binder.media, also_json=self._edge.also_json)
+        if request.body_exists:  # clients name a type also if they send nothing
+            body.check_media(request, binder.media, also_json=self._edge.also_json)
         raw = await body.read(request, limit=self._max_body, deadline=self._edge.body_deadline)
         if binder.takes_raw:
             assert binder.payload is not None

@@ -69,7 +69,7 @@ class TrackerQueries:
     ) -> Sequence[TaskView]:
         """Return at most `limit` tasks that are not hidden, newest first. `before` is created_at and id of the last one known.
 
-        `under_way`: the tasks that wait or run instead, also if they are hidden or seen.
+        `under_way`: the tasks that wait or run instead, also if they are seen.
         """
         if under_way:
             sql = Sql("SELECT * FROM tasks WHERE status IN ('queued', 'pending', 'running')")
@@ -84,12 +84,10 @@ class TrackerQueries:
         sql.add("ORDER BY created_at DESC, id DESC LIMIT {}", limit)
         return [TaskView.of(row) for row in await self._store.fetch(sql.text, *sql.arguments)]
 
-    async def tasks_shown(self, *, until: datetime | None = None) -> Sequence[str]:
-        """Return the ids of all tasks that are not hidden. `until` selects the tasks created until then."""
-        sql = Sql("SELECT id FROM tasks WHERE NOT hidden")
-        if until is not None:
-            sql.add("AND created_at <= {}", until)
-        return [row["id"] for row in await self._store.fetch(f"{sql.text} ORDER BY id", *sql.arguments)]
+    async def tasks_ended(self) -> Sequence[str]:
+        """Return the ids of all tasks that have ended and are not hidden."""
+        sql = "SELECT id FROM tasks WHERE NOT hidden AND status IN ('completed', 'failed', 'expired') ORDER BY id"
+        return [row["id"] for row in await self._store.fetch(sql)]
 
     async def tasks_running(self) -> Sequence[TaskView]:
         """The tasks that a worker has a lease on."""

@@ -269,7 +269,7 @@ class Tracker:
         return await self._on_task(task_id, MarkTask(hide=False, at=_now()), context)
 
     async def hide_tasks(self, task_ids: Sequence[str], context: Context | None = None) -> int:
-        """Hide these tasks. Return the sequence of the last stored commit: 0 if no task changed."""
+        """Hide the ended tasks among these. Return the sequence of the last stored commit: 0 if no task changed."""
         limit = asyncio.Semaphore(256)
 
         async def hide(task_id: str) -> int:

@@ -64,7 +64,8 @@ def decide(command: commands.TaskCommand, state: Task | None) -> Sequence[events
         case commands.DeleteTask():
             return [*_cancelled(state, command.at), events.TaskDeleted(at=command.at)]
         case commands.MarkTask(hide=True):
-            return [] if state.hidden else [events.TaskHidden(at=command.at)]
+            # A task that waits or runs may fail later, and a hidden failure would be in no list.
+            return [events.TaskHidden(at=command.at)] if state.status.terminal and not state.hidden else []
         case commands.MarkTask():
             return [] if state.seen else [events.TaskSeen(at=command.at)]
 

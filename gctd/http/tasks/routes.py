@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from aiohttp import web
 
@@ -20,7 +19,6 @@ from gctd.http.tasks.results import full_analysis
 from gctd.readmodel.views import TaskView
 from httpkit.messages.fields import member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from httpkit.server.callers import Scope
 from servicekit.command_context import context, context_of_many, replayed
@@ -37,7 +35,7 @@ class ListTasks:
 
     status: TaskStatus | None = query(default=None, description="only tasks in this state")
     show_seen: bool = query(default=False, description="also tasks that are marked as seen")
-    under_way: bool = query(default=False, description="all tasks that wait or run, also hidden and seen ones, and no others")
+    under_way: bool = query(default=False, description="all tasks that wait or run, also seen ones, and no others")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=formats.CURSOR, description="cursor from the `Link` of the previous page")
 
@@ -69,7 +67,7 @@ class ResultOfTask:
 class HideAll:
     """Selection of the tasks to hide."""
 
-    until: datetime | None = moment(description="only tasks created until then (default: all)")
+    ids: Sequence[str] | None = member(default=None, description="only these tasks (default: all)")
 
 
 @message
@@ -184,11 +182,14 @@ async def mark_seen(request: OneTask, call: Call[Services]) -> Answer[None]:
 
 
 async def hide_all(request: HideAll, call: Call[Services]) -> Answer[None]:
-    """Hide all tasks in the list, or the tasks that were created until a time."""
+    """Hide all ended tasks, or the ended tasks of a list. A task that waits or runs stays in the list."""
     services = call.services
     # Each task is hidden on its own, so a key for the whole request has nothing to hold on to; repeating it is harmless.
     plain = context_of_many(call)
-    last = await services.tracker.hide_tasks(await services.queries.tasks_shown(until=request.until), plain)
+    ended = await services.queries.tasks_ended()
+    if request.ids is not None:
+        ended = sorted(set(ended).intersection(request.ids))
+    last = await services.tracker.hide_tasks(ended, plain)
     return Answer(None, sequence=await services.side.wait_visible(last) if last else None)
 
 
@@ -238,7 +239,7 @@ ROUTES = (
         idempotent=True,
         deprecated=True,
     ),
-    Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide all tasks", tags=("tasks",)),
+    Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide ended tasks", tags=("tasks",)),
     Route("GET", "/api/tasks/{id}", get_task, summary="Look at a task", tags=("tasks",), errors=(404, 409)),
     Route(
         "DELETE",

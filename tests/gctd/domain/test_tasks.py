@@ -224,8 +224,13 @@ class TestTask:
     def test_marks_are_set_once(self) -> None:
         task().when(MarkTask(hide=False, at=AT)).then(TaskSeen(at=AT))
         task(TaskSeen(at=AT)).when(MarkTask(hide=False, at=AT)).then()
-        task().when(MarkTask(hide=True, at=AT)).then(TaskHidden(at=AT))
-        task(TaskHidden(at=AT)).when(MarkTask(hide=True, at=AT)).then()
+        ended = TaskCancelled(attempt=0, at=AT)
+        task(ended).when(MarkTask(hide=True, at=AT)).then(TaskHidden(at=AT))
+        task(ended, TaskHidden(at=AT)).when(MarkTask(hide=True, at=AT)).then()
+
+    def test_a_task_that_waits_or_runs_is_not_hidden(self) -> None:
+        for events in ((), (STARTED,)):
+            task(*events).when(MarkTask(hide=True, at=AT)).then()
 
     def test_an_id_is_queued_once(self) -> None:
         queue = QueueTask(QUEUED)

@@ -50,15 +50,14 @@ async def text_of(dashboard: Dashboard) -> str:
 
 
 async def test_an_open_task_that_leaves_the_list_is_followed(dashboard: Dashboard, user: Visitor) -> None:
-    """A hidden task is not in the list; it runs or ends all the same. A removed task is gone."""
+    """A task that is marked as seen is not in the list; it runs or ends all the same. A removed task is gone."""
     task = await dashboard.queued("p2")
     page = await user.open(f"/tasks/{task}")
     drawer = page.get_by_role("dialog")
     state = drawer.get_by_role("region", name="Task", exact=True)
     await expect(state).to_contain_text("queued")
     await expect(page.locator(f'tr[data-key="{task}"]')).to_be_visible()
-    created = (await dashboard.system.get(f"/api/tasks/{task}"))["created_at"]
-    await dashboard.system.post(f"/api/tasks/hide-all?until={created}")
+    await dashboard.system.post(f"/api/tasks/{task}/seen")
     await expect(page.locator(f'tr[data-key="{task}"]')).to_have_count(0)
     await dashboard.system.post(f"/api/tasks/{task}/cancel")
     await expect(state).to_contain_text("failed")

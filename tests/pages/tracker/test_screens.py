@@ -179,13 +179,15 @@ async def test_a_running_task_shows_its_stage_and_what_it_says(dashboard: Dashbo
         await worker.kill()
 
 
-async def test_hide_all_leaves_what_comes_later_and_can_be_undone(dashboard: Dashboard, user: Visitor) -> None:
+async def test_hide_all_hides_ended_tasks_of_the_filter_and_can_be_undone(dashboard: Dashboard, user: Visitor) -> None:
     await user.begin_with(LONG_UNDO)
-    page = await user.open("/tasks")
-    earlier = await dashboard.queued()
+    other, waiting, earlier = [await dashboard.queued(project) for project in ("p1", "p2", "p2")]
+    for ended in (other, earlier):
+        await dashboard.system.post(f"/api/tasks/{ended}/cancel")
+    page = await user.open("/tasks?q=p2")
     await expect(row(page, earlier)).to_be_visible()
     await page.get_by_role("button", name="Hide all").click()
-    question = page.get_by_role("dialog", name=re.compile(r"Hide \d+ tasks\?"))
+    question = page.get_by_role("dialog", name=re.compile(r"Hide \d+ tasks?\?"))
     await expect(question).to_contain_text("all users")
     await question.get_by_role("button", name="Keep").click()
     await expect(row(page, earlier)).to_be_visible()
@@ -197,15 +199,37 @@ async def test_hide_all_leaves_what_comes_later_and_can_be_undone(dashboard: Das
     await page.get_by_role("button", name="Hide all").click()
     await question.get_by_role("button", name=re.compile("Hide")).click()
     await expect(question).to_have_count(0)
-    later = await dashboard.queued()
-    await expect(row(page, later)).to_be_visible()
+    await expect(row(page, waiting)).to_be_visible()
     await page.close()  # what can still be undone is done then
 
     async def hidden() -> bool:
         return bool((await dashboard.system.get(f"/api/tasks/{earlier}"))["hidden"])
 
     await wait_until(hidden, timeout=20, every=0.05)
-    assert (await dashboard.system.get(f"/api/tasks/{later}"))["hidden"] is False
+    for kept in (waiting, other):
+        assert (await dashboard.system.get(f"/api/tasks/{kept}"))["hidden"] is False
+
+
+@pytest.mark.parametrize("width", [640, 720, 768, 1024])
+async def test_every_column_of_the_tasks_can_be_read(dashboard: Dashboard, user: Visitor, width: int) -> None:
+    page = await user.open("/tasks")
+    await page.set_viewport_size({"width": width, "height": 700})
+    for heading in await page.get_by_role("table", name="Tasks").get_by_role("columnheader").all():
+        box = await heading.bounding_box()
+        assert box is not None
+        assert box["width"] >= 30, await heading.inner_text()
+    project = await page.get_by_role("columnheader", name="Project").bounding_box()
+    assert project is not None
+    assert project["width"] >= 100
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "only the table scrolls"
+
+
+async def test_the_overview_claims_only_what_it_compared(dashboard: Dashboard, user: Visitor) -> None:
+    """It compares averages, and a gate can be red all the same."""
+    page = await user.open("/")
+    worse = page.get_by_role("region", name="Worse this week")
+    await expect(worse).to_contain_text("The average of no project rose.")
+    await expect(worse.locator(".good")).to_have_count(0)
 
 
 async def test_ten_thousand_tasks_are_scrolled_with_few_rows_in_the_document(dashboard: Dashboard, user: Visitor) -> None:

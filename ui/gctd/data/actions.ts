@@ -8,6 +8,7 @@ import type { Repo, Task } from "./types";
 
 const AT_A_TIME = 8;
 const LONG = 120_000;
+const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "expired"]);
 
 export const canCancel = (task: Task): boolean => ["pending", "queued", "running"].includes(task.status);
 export const canRetry = (task: Task): boolean => ["failed", "expired"].includes(task.status);
@@ -74,22 +75,26 @@ export function seen(chosen: readonly Task[]): void {
   });
 }
 
-/** Hide all tasks that are known now, for all users; later ones stay. */
+/** A page that is left may still send 64 KB: two requests of this size. */
+const IDS_AT_A_TIME = 1000;
+
+/** Hide the ended tasks of a list, for all users. */
 export async function hideAll(shown: readonly Task[]): Promise<void> {
-  const known = shown.filter((task) => !task.hidden && !task.seen);
-  if (known.length === 0) return say("There is no task to hide.");
+  const known = shown.filter((task) => ENDED.has(task.status));
+  if (known.length === 0) return say("No task of this list has ended.");
   const yes = await confirm({
     title: `Hide ${plural(known.length, "task")}?`,
-    text: "They leave the lists of all users, and stay in the event log. Running tasks continue.",
+    text: "They leave the lists of all users, and stay in the event log. Tasks that wait or run stay.",
     action: `Hide ${plural(known.length, "task")}`,
   });
   if (!yes) return;
-  const newest = known.reduce((latest, { created_at }) => (created_at > latest ? created_at : latest), "");
-  const { putBack, settle } = takeOut(known.map((task) => task.id));
+  const ids = known.map((task) => task.id);
+  const { putBack, settle } = takeOut(ids);
   offerUndo(`${plural(known.length, "task")} hidden.`, {
     act: () => {
-      const path = `/api/tasks/hide-all?until=${encodeURIComponent(newest)}`;
-      ask("POST", path, { keepalive: true, patience: 60_000 }).then(settle, (error) => {
+      const parts = Array.from({ length: Math.ceil(ids.length / IDS_AT_A_TIME) }, (_, part) => ids.slice(part * IDS_AT_A_TIME, (part + 1) * IDS_AT_A_TIME));
+      const sent = parts.map((part, index) => ask("POST", "/api/tasks/hide-all", { body: { ids: part }, keepalive: index < 2, patience: 60_000 }));
+      Promise.all(sent).then(settle, (error) => {
         putBack();
         complain(textOf(error));
       });

@@ -176,7 +176,7 @@ export default function Tasks({ params }: ScreenProps) {
           <button type="button" aria-pressed={paused.value !== null} onClick={pause} title="Pause (p)">
             {paused.value ? "Resume" : "Pause"}
           </button>
-          <button type="button" onClick={() => void hideAll(allOf(list))} title="Hide every task from the lists of everybody">
+          <button type="button" onClick={() => void hideAll(held.shown.map(({ task }) => task))} title="Hide the tasks of this list that have ended from the lists of everybody">
             Hide all
           </button>
         </div>
@@ -212,8 +212,6 @@ export default function Tasks({ params }: ScreenProps) {
     </div>
   );
 }
-
-const allOf = (list: TaskList): Task[] => [...list.byId.values()].map(({ task }) => task).filter((task) => !task.seen);
 
 function Rail({ list, filter, setFilter }: { list: TaskList; filter: string; setFilter: (filter: string) => void }) {
   const chosen = valueOf(filter, "status");
