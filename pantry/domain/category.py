@@ -9,6 +9,7 @@ import attrs
 
 from eventlog import Decider
 from pantry.domain.errors import BadInput, Changed, NotFound, Taken
+from pantry.domain.naming import look
 from pantry.domain.registry import REGISTRY
 
 CATEGORY_CATEGORY = "pantry.category"
@@ -85,7 +86,7 @@ CategoryCommand = CreateCategory | EditCategory
 
 def decide(command: CategoryCommand, state: Category | None) -> Sequence[CategoryEvent]:
     """Return the events of a command. Raises BadInput, NotFound, Taken, Changed."""
-    if not command.name.strip():
+    if not look(command.name):
         raise BadInput("name", "category name cannot be empty")
     if len(command.name) > NAME_LENGTH:
         raise BadInput("name", f"must have at most {NAME_LENGTH} characters")

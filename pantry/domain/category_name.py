@@ -6,7 +6,6 @@ A name is reserved and released in the same batch as the category that takes or 
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -14,14 +13,15 @@ import attrs
 
 from eventlog import Decider
 from pantry.domain.errors import Taken
+from pantry.domain.naming import look
 from pantry.domain.registry import REGISTRY
 
 CATEGORY = "pantry.category_name"
 
 
 def key_of(name: str) -> str:
-    """The id of a name's aggregate: 32 hex digits. Names that Unicode takes for the same (NFC) have the same."""
-    return hashlib.sha256(unicodedata.normalize("NFC", name).encode()).hexdigest()[:32]
+    """The id of a name's aggregate: 32 hex digits. Names that look alike have the same."""
+    return hashlib.sha256(look(name).encode()).hexdigest()[:32]
 
 
 @REGISTRY.event("CategoryNameReserved")
@@ -91,7 +91,7 @@ def decide(command: CategoryNameCommand, state: CategoryName | None) -> Sequence
             if holder == command.category_id:
                 return []
             if holder is not None:
-                raise Taken(f"there is a category {command.name!r} already")
+                raise Taken(f"there is a category {command.name!r} already, or one whose name looks like it")
             return [CategoryNameReserved(name=command.name, category_id=command.category_id, at=command.at)]
         case ReleaseName():
             return [CategoryNameReleased(category_id=command.category_id, at=command.at)] if holder == command.category_id else []

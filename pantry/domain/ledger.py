@@ -11,6 +11,7 @@ from eventlog import Decider
 from pantry.domain import ean13 as ean
 from pantry.domain import product as p
 from pantry.domain.errors import BadInput, Changed, InsufficientStock, NotFound, Taken, UndoneAlready, UndosMoved
+from pantry.domain.naming import look
 from pantry.domain.product import (
     Details,
     MovementRecorded,
@@ -246,9 +247,9 @@ def _check_product(command: CreateProduct | EditProduct) -> None:
     if (wrong := ean.problem(command.ean13)) is not None:
         raise BadInput("ean13", wrong)
     details = command.details
-    if not details.name.strip():
+    if not look(details.name):
         raise BadInput("name", "product name cannot be empty")
-    if not details.unit.strip():
+    if not look(details.unit):
         raise BadInput("unit", "product unit cannot be empty")
     _check_length("name", details.name, p.NAME_LENGTH)
     _check_length("unit", details.unit, p.UNIT_LENGTH)

@@ -13,7 +13,17 @@ from pantry.domain.quantity import ONE
 from pantry.http.bodies import BarcodeBody
 from pantry.http.categories import PAGE
 from pantry.http.services import Services
-from pantry.http.values import CODE_EXAMPLE, CODE_SCHEMA, CURSOR, EAN13_SCHEMA, EXAMPLE, checked_code, checked_ean13, quantity
+from pantry.http.values import (
+    CODE_EXAMPLE,
+    CODE_SCHEMA,
+    CURSOR,
+    EAN13_SCHEMA,
+    EXAMPLE,
+    checked_code,
+    checked_ean13,
+    product_filter,
+    quantity,
+)
 from pantry.readmodel.views import BarcodeView
 from servicekit.command_context import context
 
@@ -24,7 +34,7 @@ _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 class ListBarcodes:
     """Which codes to list."""
 
-    ean13: str | None = query(default=None, max_length=13, description="only codes of this product")
+    ean13: str | None = product_filter("only codes of this product")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="resumes after a page")
 
@@ -47,6 +57,7 @@ class GivenBarcode:
 
 async def list_barcodes(request: ListBarcodes, call: Call[Services]) -> Answer[Sequence[BarcodeBody]]:
     """Codes of products in order, apart from the keys of the products."""
+    await call.services.check_filter(request.ean13)
     after = None if request.cursor is None else decode_cursor(request.cursor, tuple[str, str])[0]
     found = await call.services.queries.barcodes(ean13=request.ean13, after=after, limit=request.limit + 1)
     page, more = page_of(found, request.limit, lambda barcode: (barcode.code, barcode.product_ean13))
@@ -79,7 +90,7 @@ _ONE = "/api/v1/codes/{code}"
 _TAGS = ("codes",)
 
 ROUTES = (
-    Route("GET", "/api/v1/codes", list_barcodes, summary="List codes", tags=_TAGS, csv=BarcodeBody),
+    Route("GET", "/api/v1/codes", list_barcodes, summary="List codes", tags=_TAGS, errors=(404,), csv=BarcodeBody),
     Route("GET", _ONE, get_barcode, summary="The product of a code", tags=_TAGS, errors=(404,)),
     Route("PUT", _ONE, assign_barcode, summary="Assign a code", tags=_TAGS, errors=(404, 409)),
     Route("DELETE", _ONE, remove_barcode, summary="Remove a code", tags=_TAGS, errors=(404, 409)),

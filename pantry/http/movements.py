@@ -18,7 +18,7 @@ from pantry.domain.quantity import number
 from pantry.http.bodies import MovementBody, StocktakeBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
-from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, quantity
+from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, product_filter, quantity
 from pantry.readmodel.views import MovementView
 from servicekit.command_context import context, replayed
 
@@ -27,7 +27,7 @@ from servicekit.command_context import context, replayed
 class ListStocktakes:
     """Which stocktakes to list."""
 
-    ean13: str | None = query(default=None, max_length=13, description="only of this product")
+    ean13: str | None = product_filter("only of this product")
     since: datetime | None = moment(name="from", description="not before", empty=True)
     until: datetime | None = moment(name="to", description="not after", empty=True)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
@@ -118,6 +118,7 @@ class CountBody:
 
 async def list_movements(request: ListMovements, call: Call[Services]) -> Answer[Sequence[MovementBody]]:
     """Movements, newest first."""
+    await call.services.check_filter(request.ean13)
     if request.since is not None and request.until is not None:
         period(request.since, request.until)
     found = await call.services.queries.movements(
@@ -134,8 +135,6 @@ async def list_movements(request: ListMovements, call: Call[Services]) -> Answer
 
 async def list_movements_of_product(request: ListMovementsOfProduct, call: Call[Services]) -> Answer[Sequence[MovementBody]]:
     """Movements of a product, newest first."""
-    if await call.services.queries.product(request.ean13) is None:
-        raise NotFound(f"there is no product {request.ean13}")
     return await list_movements(request, call)
 
 
@@ -187,6 +186,7 @@ async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[Cou
 
 async def list_stocktakes(request: ListStocktakes, call: Call[Services]) -> Answer[Sequence[StocktakeBody]]:
     """Stocktakes, newest first, with and without a difference."""
+    await call.services.check_filter(request.ean13)
     if request.since is not None and request.until is not None:
         period(request.since, request.until)
     found = await call.services.queries.stocktakes(
@@ -216,7 +216,7 @@ _ALL = "/api/v1/movements"
 _TAGS = ("movements",)
 
 ROUTES = (
-    Route("GET", _ALL, list_movements, summary="List movements", tags=_TAGS, csv=MovementBody),
+    Route("GET", _ALL, list_movements, summary="List movements", tags=_TAGS, errors=(404,), csv=MovementBody),
     Route(
         "POST",
         _ALL,
@@ -257,5 +257,5 @@ ROUTES = (
         errors=(404,),
         idempotent=True,
     ),
-    Route("GET", "/api/v1/stocktakes", list_stocktakes, summary="List stocktakes", tags=_TAGS, csv=StocktakeBody),
+    Route("GET", "/api/v1/stocktakes", list_stocktakes, summary="List stocktakes", tags=_TAGS, errors=(404,), csv=StocktakeBody),
 )

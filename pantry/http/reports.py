@@ -16,7 +16,7 @@ from pantry.domain.quantity import number
 from pantry.http.bodies import ProductBody
 from pantry.http.services import Services
 from pantry.http.stock import items_of
-from pantry.http.values import period
+from pantry.http.values import period, product_filter
 from pantry.readmodel.views import ConsumptionView, ProductView, period_of
 
 MOST_PRODUCTS = 100_000
@@ -36,7 +36,7 @@ class Period:
 
     since: datetime | None = moment(name="from", description="not before")
     until: datetime | None = moment(name="to", description="not after")
-    ean13: str | None = query(default=None, max_length=13, description="only this product")
+    ean13: str | None = product_filter("only this product")
     category: str | None = query(default=None, max_length=CATEGORY_ID_LENGTH, description="only products of this category")
 
 
@@ -128,6 +128,7 @@ def _check_complete(found: Sized, wanted: str) -> None:
 
 async def consumption_report(request: Period, call: Call[Services]) -> Sequence[ConsumptionItem]:
     """Movements in and out of each active product, and the days that its stock lasts at that rate."""
+    await call.services.check_filter(request.ean13)
     since, until = period(request.since, request.until)
     found = await call.services.queries.consumption(since=since, until=until, ean13=request.ean13, category=request.category)
     return [_consumption(item) for item in found]
@@ -190,6 +191,14 @@ ROUTES = (
         csv=ProductBody,
         errors=(422,),
     ),
-    Route("GET", f"{_REPORTS}/consumption", consumption_report, summary="In, out, days left", tags=_TAGS, csv=ConsumptionItem),
+    Route(
+        "GET",
+        f"{_REPORTS}/consumption",
+        consumption_report,
+        summary="In, out, days left",
+        tags=_TAGS,
+        csv=ConsumptionItem,
+        errors=(404,),
+    ),
     Route("GET", f"{_REPORTS}/shopping-list", shopping_list, summary="List the products to buy", tags=_TAGS, csv=ShoppingItem),
 )

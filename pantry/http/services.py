@@ -11,6 +11,7 @@ from httpkit.routes import Call
 from httpkit.server.guard import Guard
 from pantry.commands.imports import Imports
 from pantry.commands.pantry import Pantry
+from pantry.domain.errors import NotFound
 from pantry.erasures import Erasures
 from pantry.readmodel.queries import PantryQueries
 from servicekit.access.devices import Devices
@@ -31,6 +32,11 @@ class Services:
     devices: Devices
     guard: Guard
     public_url: str | None = None
+
+    async def check_filter(self, ean13: str | None) -> None:
+        """Check that the product exists that a list is to be about, if there is one. Raises NotFound."""
+        if ean13 is not None and await self.queries.product(ean13) is None:
+            raise NotFound(f"there is no product {ean13}")
 
 
 def version_wanted(call: Call[Services]) -> int | None:

@@ -12,12 +12,13 @@ from httpkit.messages.fields import UNSET, member, query
 from httpkit.problems import Invalid
 from pantry.domain import ean13, gtin
 from pantry.domain.errors import BadInput
+from pantry.domain.naming import INVISIBLE, look
 from pantry.domain.quantity import LARGEST, number, thousandths
 from pantry.readmodel.views import period_of
 
 SMALLEST = 0.001
 _LARGEST = number(LARGEST)
-_NAMING = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$"
+_NAMING = rf"^[^\u0000-\u001f\u007f-\u009f]*[^\s{INVISIBLE}][^\u0000-\u001f\u007f-\u009f]*$"
 
 
 def _at_least(least: int, otherwise: str) -> Callable[[Any], int]:
@@ -84,15 +85,20 @@ def text_without(problem: Callable[[str], str | None]) -> Callable[[Any], str]:
     return checked
 
 
-_named = text_without(lambda text: None if text.strip() else "must not be empty")
+_named = text_without(lambda text: None if look(text) else "must not be empty")
 checked_ean13 = text_without(ean13.problem)
 """A code with the right check digit."""
 checked_code = text_without(gtin.problem)
 """A code of 8, 12, 13 or 14 digits with the right check digit, as it is."""
 
 
+def product_filter(description: str) -> Any:
+    """A query parameter that selects one product; 400 for a code that no product can have."""
+    return query(default=None, parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, description=description)
+
+
 def naming(max_length: int, **how: Any) -> Any:
-    """A member that names something: text that is not empty and has more than spaces."""
+    """A member that names something: text that is not empty, and has more than spaces and invisible characters."""
     return member(parse=_named, schema={"type": "string", "minLength": 1, "pattern": _NAMING}, max_length=max_length, **how)
 
 

@@ -18,6 +18,7 @@ from pantry.domain import category as c
 from pantry.domain import ean13, product
 from pantry.domain.category_name import key_of
 from pantry.domain.ledger import CreateProduct, ProductCommand, RecordMovement, SetActive
+from pantry.domain.naming import look
 from pantry.domain.product import Details, MovementType
 from pantry.domain.quantity import LARGEST, text
 from pantry.takeover.source import FormerCategory, FormerMovement, FormerProduct, SourceRows
@@ -120,7 +121,7 @@ def _categories(
     ids: dict[str, str] = {}
     names = dict(state.names)
     for row in rows:
-        name = row.name[: c.NAME_LENGTH] if row.name.strip() else f"category {row.id[:8]}"
+        name = row.name[: c.NAME_LENGTH] if look(row.name) else f"category {row.id[:8]}"
         if name != row.name:
             problems.append(Problem(f"category {row.id}", f"has no usable name: it is called {name!r}"))
         id_ = row.id if _CATEGORY_ID.fullmatch(row.id) else _version_4(f"pantry:category:{row.id}")
@@ -200,10 +201,10 @@ def _lowest(stock: int, movements: Sequence[FormerMovement]) -> int:
 def _details(row: FormerProduct, categories: Mapping[str, str], problems: list[Problem]) -> Details:
     named = f"product {row.ean13}"
     name, unit = row.name[: product.NAME_LENGTH], row.unit[: product.UNIT_LENGTH]
-    if not name.strip():
+    if not look(name):
         name = row.ean13
         problems.append(Problem(named, f"has no name: it is called {name}"))
-    if not unit.strip():
+    if not look(unit):
         unit = "piece"
         problems.append(Problem(named, "has no unit: it is counted in pieces"))
     if row.category_id and row.category_id not in categories:

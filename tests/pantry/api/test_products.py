@@ -186,3 +186,20 @@ async def test_of_many_that_want_to_be_renamed_to_one_name_one_succeeds(server: 
     made = [(await server.post("/categories", {"name": name()})).headers["Location"] for _ in range(20)]
     answers = await asyncio.gather(*(server.ask("PUT", path, {"name": wanted}) for path in made))
     assert sorted(answer.status for answer in answers) == [200] + [409] * 19
+
+
+async def test_a_category_that_looks_like_another_is_taken_and_an_invisible_name_refused(server: Server, code: str) -> None:
+    first = await server.post("/categories", {"name": f"Käse {code}"})
+    assert first.status == 201
+    for alike in (f"käse {code}", f" Käse  {code}", f"Kä\u200bse {code}", f"Ka\u0308se {code}"):
+        assert (await server.post("/categories", {"name": alike})).status == 409, alike
+    assert (await server.ask("PUT", f"{API}/categories/{first.body['id']}", {"name": f"KÄSE {code}"})).status == 200
+    assert (await server.post("/categories", {"name": "\u200b"})).status == 422
+    for values in ({"name": "\u200b", "unit": "kg"}, {"name": "Jam", "unit": "\u2060"}):
+        assert (await server.post(f"/products/{code}", values)).status == 422
+
+
+@pytest.mark.parametrize("path", ["/movements", "/stocktakes", "/codes", "/reports/consumption"])
+async def test_a_filter_by_a_product_that_does_not_exist_is_refused(server: Server, code: str, path: str) -> None:
+    for ean13, status in (("1", 400), ("4006381333930", 400), (code, 404)):
+        assert (await server.ask("GET", f"{API}{path}?ean13={ean13}")).status == status
