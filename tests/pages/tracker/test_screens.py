@@ -224,6 +224,15 @@ async def test_every_column_of_the_tasks_can_be_read(dashboard: Dashboard, user:
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "only the table scrolls"
 
 
+async def test_figures_of_a_repository_stand_beside_their_commit(dashboard: Dashboard, user: Visitor) -> None:
+    """The projects were found at another commit."""
+    repos = [repo | {"CommitSHA": "e" * 40} for repo in await dashboard.system.get("/api/repos/registered")]
+    await user.context.route("**/api/repos/registered*", lambda route: route.fulfill(json=repos, headers={"Event-Sequence": "1"}))
+    page = await user.open("/repos")
+    shown = page.get_by_role("row").filter(has=page.locator(f'[title="{REPO}"]'))
+    await expect(shown).to_contain_text("main cccccccccccc")
+
+
 async def test_the_overview_claims_only_what_it_compared(dashboard: Dashboard, user: Visitor) -> None:
     """It compares averages, and a gate can be red all the same."""
     page = await user.open("/")

@@ -56,14 +56,9 @@ function Shown({ repo, error, analyses }: { repo: Repo; error: unknown; analyses
           <h1>{name}</h1>
           <p class="line muted">
             <Pill state={repo.Status} />
-            {repo.CommitSHA && (
-              <span>
-                <code>{repo.DefaultRef}</code> <code>{shortCommit(repo.CommitSHA)}</code>
-              </span>
-            )}
             {repo.ProfiledAt && (
               <span>
-                projects found <Ago at={repo.ProfiledAt} /> ago
+                projects found at <code>{repo.DefaultRef}</code> <code>{shortCommit(repo.CommitSHA)}</code> <Ago at={repo.ProfiledAt} /> ago
               </span>
             )}
             <code>{repo.URL}</code>

@@ -30,6 +30,13 @@ function averageOf(row: Row): number | null {
   return functions ? sumOf(row, (one) => figuresOf(one).combined) / functions : null;
 }
 
+/** Ref and commit of the figures of a row, which projects with other settings do not share. */
+function Measured({ analyses }: { analyses: readonly Analysis[] }) {
+  const points = [...new Set(analyses.map(({ repo_info }) => `${repo_info.ref} ${shortCommit(repo_info.commit_sha)}`))];
+  if (points.length === 0) return null;
+  return points.length === 1 ? <code>{points[0]}</code> : <span title={points.join("\n")}>{plural(points.length, "commit")}</span>;
+}
+
 const COLUMNS: readonly Column<Row>[] = [
   { id: "status", title: "Status", width: "128px", by: ({ repo }) => repo.Status, cell: ({ repo }) => <Pill state={repo.Status} />, phone: "first" },
   {
@@ -56,7 +63,7 @@ const COLUMNS: readonly Column<Row>[] = [
     id: "commit",
     title: "Ref and commit",
     width: "200px",
-    cell: ({ repo }) => (repo.Status === "error" ? <span title={repo.StatusReason}>{repo.StatusReason}</span> : <code>{`${repo.DefaultRef} ${shortCommit(repo.CommitSHA)}`}</code>),
+    cell: ({ repo, analyses }) => (repo.Status === "error" ? <span title={repo.StatusReason}>{repo.StatusReason}</span> : <Measured analyses={analyses} />),
   },
   {
     id: "functions",
