@@ -143,6 +143,9 @@ def _edit(command: EditProduct, state: Product | None) -> Sequence[ProductEvent]
     _check_version(product, command.version)
     if command.details == product.details:
         return []
+    before, after = product.details.unit, command.details.unit
+    if product.moved and look(after) != look(before):
+        raise BadInput("unit", f"the product has movements in {before}, which would read {after}: create another product")
     return [p.ProductEdited(details=command.details, at=_later(command.at, product))]
 
 

@@ -154,7 +154,8 @@ ProductEvent = (
 class Product:
     """A product.
 
-    `version` counts the events that made it another, `undos` its movements that undid another one; `counted_at`: last stocktake.
+    `version` counts the events that made it another, `undos` its movements that undid another one. `moved`: whether it has
+    movements; `counted_at`: last stocktake.
     """
 
     ean13: str
@@ -165,6 +166,7 @@ class Product:
     active: bool = True
     version: int = 1
     undos: int = 0
+    moved: bool = False
     counted_at: datetime | None = None
 
     @property
@@ -205,5 +207,6 @@ def _moved(state: Product, movement: MovementRecorded) -> Product:
         active=state.active,
         version=state.version + 1,
         undos=state.undos + (movement.reverses is not None),
+        moved=True,
         counted_at=state.counted_at if movement.counted is None else movement.at,
     )

@@ -203,3 +203,14 @@ async def test_a_category_that_looks_like_another_is_taken_and_an_invisible_name
 async def test_a_filter_by_a_product_that_does_not_exist_is_refused(server: Server, code: str, path: str) -> None:
     for ean13, status in (("1", 400), ("4006381333930", 400), (code, 404)):
         assert (await server.ask("GET", f"{API}{path}?ean13={ean13}")).status == status
+
+
+async def test_the_unit_of_a_product_with_movements_does_not_change(server: Server, code: str) -> None:
+    await server.create(code)
+    path = f"{API}/products/{code}"
+    assert (await server.ask("PUT", path, {"name": "Rye", "unit": "g"})).status == 200
+    await server.moved("in", 2, code)
+    problem(await server.ask("PUT", path, {"name": "Rye", "unit": "kg"}), 422, "movements in g")
+    await server.moved("out", 2, code)
+    problem(await server.ask("PUT", path, {"name": "Rye", "unit": "kg"}), 422, "movements in g")
+    assert (await server.ask("PUT", path, {"name": "Rye bread", "unit": "G "})).status == 200

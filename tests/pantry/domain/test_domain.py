@@ -190,7 +190,7 @@ def test_a_movement_is_undone_once_by_its_opposite() -> None:
 @for_any(st.builds(Product, **{name: st.from_type(type_) for name, type_ in get_type_hints(Product).items()}))
 def test_a_movement_changes_nothing_but_the_stock_and_the_time(before: Product) -> None:
     after = PRODUCT.evolve(before, moved(IN, 1, before.stock + 1))
-    assert after == attrs.evolve(before, stock=before.stock + 1, updated_at=AT, version=before.version + 1)
+    assert after == attrs.evolve(before, stock=before.stock + 1, updated_at=AT, version=before.version + 1, moved=True)
 
 
 def test_undoing_never_makes_the_stock_negative() -> None:
