@@ -70,6 +70,14 @@ async def test_a_repeated_batch_has_its_first_answer_also_for_refused_rows(serve
     assert len(await server.get(f"/products/{code}/movements")) == 3
 
 
+async def test_a_table_with_a_column_twice_is_refused(server: Server, code: str) -> None:
+    await server.create(code)
+    table = f"code;type;quantity;Quantity\n{code};in;1;2\n".encode()
+    answer = await server.ask("POST", f"{API}/movements:batch", data=table, headers={"Content-Type": "text/csv"})
+    assert (answer.status, "several columns quantity" in answer.body["error"]) == (400, True), answer
+    assert await server.stock(code) == 0
+
+
 async def test_a_byte_order_mark_in_front_of_any_form_of_rows_is_left_out(server: Server, new_code: Callable[[], str]) -> None:
     code = new_code()
     await server.create(code)

@@ -171,6 +171,8 @@ def _of_table(text: str, columns: Columns) -> Iterator[Mapping[str, Any] | Field
         names = [name.strip().lower() for name in next(lines)]
         meant = columns.known
         known = [name if name in meant else "" for name in names]
+        if repeated := [name for name in dict.fromkeys(known) if name and known.count(name) > 1]:
+            raise Invalid([FieldError(f"the first line has several columns {', '.join(repeated)}", pointer="#")])
         for line in lines:
             cells = [cell.strip() for cell in line]
             if any(cells):
