@@ -214,3 +214,15 @@ def test_the_example_of_the_query_page_is_valid_and_has_no_deprecated_name(name:
     [text] = re.findall(rf'^  {name}:\s+("(?:[^"\\]|\\.)*"),$', source, re.MULTILINE)
     schema = SCHEMAS["hello" if name == "graphql" else name]
     assert validate(schema, parse(json.loads(text)), [*specified_rules, NoDeprecatedCustomRule]) == []
+
+
+ADDRESSES = {"function/pantry": PANTRY, "function/tracker": TRACKER, '"$P"': PANTRY, '"$T"': TRACKER}
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/guides/graphql.md"])
+def test_each_query_of_a_document_is_valid_and_has_no_deprecated_name(document: str) -> None:
+    addresses = "|".join(map(re.escape, ADDRESSES))
+    queries = re.findall(rf"({addresses}) .*-d '([^']*)'", (ROOT / document).read_text(encoding="utf-8"))
+    assert queries
+    for address, query in queries:
+        assert validate(ADDRESSES[address], parse(query), [*specified_rules, NoDeprecatedCustomRule]) == [], query
