@@ -294,7 +294,7 @@ async def test_an_import_with_unknown_results_is_sent_again_under_its_key(kitche
 
 
 async def test_a_tick_box_keeps_its_size_beside_a_long_name(kitchen: PantrySystem, profiles: Profiles) -> None:
-    long = own_code(78)
+    long = own_code(91)
     await kitchen.one.create(long, name="Wholemeal spelt flour of the mill " * 4, unit="kg", min_stock=2)
     async with profiles.visitor(kitchen.one.url, viewport={"width": 320, "height": 800}) as cook:
         page = await cook.open("/?view=shopping")
