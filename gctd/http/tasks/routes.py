@@ -67,7 +67,9 @@ class ResultOfTask:
 class HideAll:
     """Selection of the tasks to hide."""
 
-    ids: Sequence[str] | None = member(default=None, description="only these tasks (default: all)")
+    ids: Sequence[str] | None = member(
+        default=None, example=["task-1763635200000000001"], description="only these tasks (default: all)"
+    )
 
 
 @message
