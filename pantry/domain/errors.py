@@ -54,6 +54,12 @@ class ReportTooLarge(PantryError):
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
+class UnitInUse(PantryError):
+    """The product has movements in another unit."""
+
+    status = HTTPStatus.CONFLICT
+
+
 class UndoneAlready(PantryError):
     """The movement has been undone before."""
 

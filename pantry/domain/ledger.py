@@ -10,7 +10,7 @@ import attrs
 from eventlog import Decider
 from pantry.domain import ean13 as ean
 from pantry.domain import product as p
-from pantry.domain.errors import BadInput, Changed, InsufficientStock, NotFound, Taken, UndoneAlready, UndosMoved
+from pantry.domain.errors import BadInput, Changed, InsufficientStock, NotFound, Taken, UndoneAlready, UndosMoved, UnitInUse
 from pantry.domain.naming import look
 from pantry.domain.product import (
     Details,
@@ -113,7 +113,7 @@ ProductCommand = CreateProduct | EditProduct | SetActive | RecordMovement | Undo
 def decide(command: ProductCommand, state: Product | None) -> Sequence[ProductEvent]:
     """Return the events of a command.
 
-    Raises BadInput, NotFound, Taken, Changed, InsufficientStock, UndoneAlready, UndosMoved.
+    Raises BadInput, NotFound, Taken, Changed, InsufficientStock, UndoneAlready, UndosMoved, UnitInUse.
     """
     match command:
         case CreateProduct():
@@ -145,7 +145,7 @@ def _edit(command: EditProduct, state: Product | None) -> Sequence[ProductEvent]
         return []
     before, after = product.details.unit, command.details.unit
     if product.moved and look(after) != look(before):
-        raise BadInput("unit", f"the product has movements in {before}, which would read {after}: create another product")
+        raise UnitInUse(f"the product has movements in {before}, which would read {after}: create another product")
     return [p.ProductEdited(details=command.details, at=_later(command.at, product))]
 
 

@@ -178,7 +178,7 @@ ROUTES = (
     ),
     Route("POST", _ONE, create_product, summary="Create a product", tags=_TAGS, status=201, errors=(409,), idempotent=True),
     Route("GET", _ONE, get_product, summary="Look at a product", tags=_TAGS, errors=(404,), kept=True),
-    Route("PUT", _ONE, edit_product, summary="Replace a product", tags=_TAGS, errors=(404, 412)),
+    Route("PUT", _ONE, edit_product, summary="Replace a product", tags=_TAGS, errors=(404, 409, 412)),
     Route("DELETE", _ONE, deactivate_product, summary="Deactivate a product", tags=_TAGS, errors=(404, 412)),
     Route(
         "POST",

@@ -210,7 +210,7 @@ async def test_the_unit_of_a_product_with_movements_does_not_change(server: Serv
     path = f"{API}/products/{code}"
     assert (await server.ask("PUT", path, {"name": "Rye", "unit": "g"})).status == 200
     await server.moved("in", 2, code)
-    problem(await server.ask("PUT", path, {"name": "Rye", "unit": "kg"}), 422, "movements in g")
+    problem(await server.ask("PUT", path, {"name": "Rye", "unit": "kg"}), 409, "movements in g")
     await server.moved("out", 2, code)
-    problem(await server.ask("PUT", path, {"name": "Rye", "unit": "kg"}), 422, "movements in g")
+    problem(await server.ask("PUT", path, {"name": "Rye", "unit": "kg"}), 409, "movements in g")
     assert (await server.ask("PUT", path, {"name": "Rye bread", "unit": "G "})).status == 200
