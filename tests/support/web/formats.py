@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from typing import Any
 
@@ -37,4 +38,4 @@ def before_call(_: schemathesis.HookContext, case: schemathesis.Case[Any], __: o
     """Make a sound idempotency key one that no other request has: with another request it would rightly be refused."""
     key = case.headers.get(KEY_HEADER)
     if key is not None and re.fullmatch(KEY_PATTERN, key):
-        case.headers[KEY_HEADER] = f"{key[:200]}-{next(_USES)}"
+        case.headers[KEY_HEADER] = f"{key[:200]}-{os.getpid()}-{next(_USES)}"
