@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.support.ticks import tick, until_tick
-from eventlog.testing.virtual_time import VirtualTimeLoop
+from tests.support.log.virtual_time import VirtualTimeLoop
 
 T = TypeVar("T")
 PERIODS = st.sampled_from([0.5, 1.0, 4.0, 5.0, 10.0])

@@ -12,7 +12,7 @@ from projections.stores.databases import store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
 
-pytest.register_assert_rewrite("projections.testing.conformance")
+pytest.register_assert_rewrite("tests.support.readside.conformance")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.real)])

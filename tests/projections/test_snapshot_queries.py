@@ -5,7 +5,7 @@ from __future__ import annotations
 from projections.model import Put
 from projections.queries.snapshot_queries import SnapshotQueries
 from projections.store import SchemaVersion, Store
-from projections.testing.conformance import MAP, PLACES, step
+from tests.support.readside.conformance import MAP, PLACES, step
 
 _CREATE = (
     "CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY); CREATE TABLE regions (name TEXT NOT NULL PRIMARY KEY, within TEXT)"

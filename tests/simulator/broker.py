@@ -10,9 +10,9 @@ from typing import Any
 
 import attrs
 
-from eventlog.testing.virtual_time import OUTSIDE, VirtualTimeLoop
 from tests.simulator.link import Link
 from tests.simulator.stream import Latched, Record, Refusal, Stream, header
+from tests.support.log.virtual_time import OUTSIDE, VirtualTimeLoop
 
 _API = "$JS.API."
 _NOT_FOUND = b"NATS/1.0 404 Message Not Found\r\n\r\n"

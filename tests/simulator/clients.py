@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from eventlog.testing.linearizability import UNANSWERED, RecordedOperation
 from tests.simulator.process import Answer, Process, Request
+from tests.support.log.linearizability import UNANSWERED, RecordedOperation
 
 if TYPE_CHECKING:
     from tests.simulator.simulation import Simulation

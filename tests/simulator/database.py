@@ -11,12 +11,12 @@ from typing import Any
 
 import attrs
 
-from eventlog.testing.virtual_time import OUTSIDE, VirtualTimeLoop
 from projections.model import ReadModel, Table
 from projections.store import KEYS
 from projections.stores import names
 from projections.stores.postgres import election, lease, schema, writing
 from tests.simulator.session import Pool, Session
+from tests.support.log.virtual_time import OUTSIDE, VirtualTimeLoop
 
 Rows = dict[Any, tuple[Any, ...]]
 Effect = Callable[[], object]

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from eventlog.testing.linearizability import UNANSWERED, SequentialModel, broken, judge
 from tests.simulator.clients import ACCOUNTS, REFUSED
 from tests.simulator.process import Process, Request
+from tests.support.log.linearizability import UNANSWERED, SequentialModel, broken, judge
 
 if TYPE_CHECKING:
     from tests.simulator.simulation import Simulation

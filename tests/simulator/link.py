@@ -9,7 +9,7 @@ from typing import Any
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.transport.options import ConnectionOptions
 from eventlog.jetstream.transport.reply_router import ReplyRouter
-from eventlog.testing.virtual_time import OUTSIDE, VirtualTimeLoop
+from tests.support.log.virtual_time import OUTSIDE, VirtualTimeLoop
 
 Taker = Callable[[bytes, bytes, bytes, bytes | None], None]
 Handler = Callable[["Link", str, str, bytes, bytes], None]

@@ -14,13 +14,13 @@ from eventlog.admin.scrub import LogScrubber
 from eventlog.broker.write_health import WriteHealth
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
-from eventlog.testing.virtual_time import VirtualTimeLoop
 from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.keys import CommandKeys, LogKeys
 from projections.projector.projector import Projector
 from projections.stores.postgres.store import PostgresStore
 from tests.simulator.accounts import ACCOUNT, BALANCES, MODEL, REGISTRY, STREAM, Insufficient, Move
 from tests.simulator.broker import Broker
+from tests.support.log.virtual_time import VirtualTimeLoop
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 READ_BALANCE = f"SELECT * FROM {BALANCES.name} WHERE id = $1"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from eventlog.testing.virtual_time import VirtualTimeLoop
 from projections.stores.names import PARKED
+from tests.support.log.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from tests.simulator.database import Database

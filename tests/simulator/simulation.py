@@ -19,7 +19,6 @@ import structlog
 from eventlog.commands import commands
 from eventlog.jetstream import append, batch, follower, group_commit, log, pull
 from eventlog.jetstream.transport import connection
-from eventlog.testing.virtual_time import OUTSIDE, Deadlock, VirtualTimeLoop, current_process
 from projections.projector import status
 from projections.stores.postgres import election, reader, store
 from tests.simulator.accounts import MODEL, STREAM
@@ -31,6 +30,7 @@ from tests.simulator.judging import final_violations
 from tests.simulator.oracle import Oracle
 from tests.simulator.process import Process
 from tests.simulator.stream import Stream
+from tests.support.log.virtual_time import OUTSIDE, Deadlock, VirtualTimeLoop, current_process
 
 PROCESSES = 3
 _ROWS = 0.8

@@ -10,7 +10,6 @@ import pytest
 
 from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Proposal, Registry
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.testing.virtual_time import VirtualTimeLoop
 from httpkit.server.callers import Scope
 from servicekit.access.issuing import TokenOffice
 from servicekit.access.model import TokenModel
@@ -18,6 +17,7 @@ from servicekit.access.token.commands import register
 from tests.simulator.accounts import CATEGORY, REGISTRY, STREAM, Account, Moved
 from tests.simulator.broker import Broker
 from tests.simulator.stream import Stream
+from tests.support.log.virtual_time import VirtualTimeLoop
 
 
 def simulated(

@@ -17,8 +17,8 @@ from pathlib import Path
 from bench.helpers.measuring import show_machine
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import account
 from tests.support.cluster.servers import Cluster
+from tests.support.log.conformance import account
 from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.log.racing import race
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from eventlog.commit import Appended
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import CATEGORY, account, deposit
+from tests.support.log.conformance import CATEGORY, account, deposit
 from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.log.nats import remove_streams
 from tests.support.log.proxy import Proxy

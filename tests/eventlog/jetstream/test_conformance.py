@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog
-from eventlog.testing.conformance import EventLogConformance
 from tests.support.cluster.servers import Cluster
+from tests.support.log.conformance import EventLogConformance
 from tests.support.log.event_stream import event_stream
 
 pytestmark = pytest.mark.real

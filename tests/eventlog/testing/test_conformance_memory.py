@@ -10,8 +10,8 @@ import pytest
 from eventlog.commit import Appended, Proposal
 from eventlog.errors import Conflict, IncarnationChanged, OutcomeUnknown, SequenceGap, Unavailable
 from eventlog.port import EventLog
-from eventlog.testing.conformance import REGISTRY, EventLogConformance, deposit, first_of
 from eventlog.testing.memory import MemoryLog
+from tests.support.log.conformance import REGISTRY, EventLogConformance, deposit, first_of
 
 
 class TestMemoryLog(EventLogConformance):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.testing.linearizability import UNANSWERED, RecordedOperation, SequentialModel, broken, judge
+from tests.support.log.linearizability import UNANSWERED, RecordedOperation, SequentialModel, broken, judge
 
 
 def after(stock: int, call: tuple[str, int], answer: Any) -> Iterable[int]:

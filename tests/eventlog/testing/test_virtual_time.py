@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from eventlog.testing.virtual_time import Deadlock, VirtualTimeLoop, current_process
+from tests.support.log.virtual_time import Deadlock, VirtualTimeLoop, current_process
 
 
 def order_of(seed: int) -> list[str]:

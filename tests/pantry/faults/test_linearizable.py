@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
-from eventlog.testing.linearizability import UNANSWERED, RecordedOperation, SequentialModel, broken, judge
+from tests.support.log.linearizability import UNANSWERED, RecordedOperation, SequentialModel, broken, judge
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from projections.stores.postgres import PostgresStore
 from projections.stores.postgres.reader import CONNECTIONS
-from projections.testing.conformance import StoreConformance
+from tests.support.readside.conformance import StoreConformance
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.real

@@ -24,8 +24,8 @@ from projections.store import CheckpointOutcome, SchemaVersion
 from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
 from projections.stores.sqlite.lock import LONG_LEASE, LockOwner
 from projections.stores.sqlite.wal import LogCopier
-from projections.testing.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
 from tests.support import ROOT
+from tests.support.readside.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
 from tests.support.readside.copying import copied_whole
 
 TABLES = "CREATE TABLE people (id TEXT PRIMARY KEY, age INTEGER, height REAL, awake BOOLEAN, born TEXT, extra TEXT);"
@@ -166,7 +166,7 @@ async def test_a_killed_owner_leaves_no_lock_behind(path: Path) -> None:
 import asyncio, pathlib, sys
 from projections.stores.sqlite import SQLiteStore
 from projections.store import SchemaVersion
-from projections.testing.conformance import person, step
+from tests.support.readside.conformance import person, step
 async def main():
     store = SQLiteStore(pathlib.Path({str(path)!r}))
     await store.open()

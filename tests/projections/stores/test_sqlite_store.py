@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from projections.stores.sqlite import SQLiteStore
-from projections.testing.conformance import StoreConformance
+from tests.support.readside.conformance import StoreConformance
 
 
 class TestSQLiteStore(StoreConformance):

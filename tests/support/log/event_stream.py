@@ -8,7 +8,7 @@ from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import REGISTRY, SUBJECTS
+from tests.support.log.conformance import REGISTRY, SUBJECTS
 
 STREAM = "GCTD"
 

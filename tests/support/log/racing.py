@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from eventlog.commit import Appended, Proposal
 from eventlog.errors import Conflict
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.testing.conformance import deposit
+from tests.support.log.conformance import deposit
 
 
 async def race(logs: Sequence[JetStreamLog], rounds: int) -> list[str]:

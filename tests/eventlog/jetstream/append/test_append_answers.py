@@ -18,7 +18,7 @@ from eventlog.jetstream.message_reader import BrokerError
 from eventlog.jetstream.transport.client import frame
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.transport.reply_router import Silence
-from eventlog.testing.conformance import REGISTRY, deposit
+from tests.support.log.conformance import REGISTRY, deposit
 
 LIMIT = 1024**2
 

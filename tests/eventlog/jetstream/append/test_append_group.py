@@ -19,7 +19,7 @@ from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message import Message
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import deposit, in_row, stored
+from tests.support.log.conformance import deposit, in_row, stored
 from tests.support.log.event_stream import event_stream
 from tests.support.log.nats import plain_client
 

@@ -15,8 +15,8 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Conflict, OutcomeUnknown, Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import account, deposit, stored
 from tests.support.cluster.servers import Cluster
+from tests.support.log.conformance import account, deposit, stored
 from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.waiting import wait_until
 

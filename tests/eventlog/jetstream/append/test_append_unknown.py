@@ -18,8 +18,8 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Conflict, KeyTaken, OutcomeUnknown, Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import CATEGORY, account, deposit, in_row
 from tests.support.cluster.servers import Cluster
+from tests.support.log.conformance import CATEGORY, account, deposit, in_row
 from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.log.nats import plain_client, remove_streams
 from tests.support.log.proxy import Proxy

@@ -11,7 +11,7 @@ from eventlog.commit import Appended, Context, NewEvent
 from eventlog.errors import Conflict, TooLarge
 from eventlog.port import EventLog
 from eventlog.support.trace import Trace
-from eventlog.testing.conformance.accounts import Account, Deposited, account, deposit, stored
+from tests.support.log.conformance.accounts import Account, Deposited, account, deposit, stored
 
 
 class AppendPromises:

@@ -9,7 +9,18 @@ from datetime import UTC, datetime
 from projections.errors import MigrationError, RowRefused
 from projections.model import Put
 from projections.store import SchemaVersion, Store
-from projections.testing.conformance.tables import BOTH, MAP, PEOPLE, PLACES, OnTables, checkpoint, person, refused, step, visit
+from tests.support.readside.conformance.tables import (
+    BOTH,
+    MAP,
+    PEOPLE,
+    PLACES,
+    OnTables,
+    checkpoint,
+    person,
+    refused,
+    step,
+    visit,
+)
 
 _INDEXES = {
     "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'index' ORDER BY name",

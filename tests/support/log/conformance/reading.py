@@ -8,7 +8,7 @@ import pytest
 
 from eventlog.errors import LogTruncated
 from eventlog.port import EventLog
-from eventlog.testing.conformance.accounts import REGISTRY, Account, account, deposit, first_of
+from tests.support.log.conformance.accounts import REGISTRY, Account, account, deposit, first_of
 
 
 class ReadingPromises:

@@ -9,7 +9,7 @@ import pytest
 from eventlog.commit import Appended
 from eventlog.errors import Conflict
 from eventlog.port import EventLog
-from eventlog.testing.conformance.accounts import deposit, stored
+from tests.support.log.conformance.accounts import deposit, stored
 
 
 class BatchPromises:

@@ -8,7 +8,7 @@ from eventlog.commands.keys import KeyUse
 from projections.errors import ArgumentRefused, RowRefused
 from projections.model import Delete, Put
 from projections.store import CheckpointOutcome, Store
-from projections.testing.conformance.tables import (
+from tests.support.readside.conformance.tables import (
     DIARY,
     MAP,
     PEOPLE,

@@ -41,7 +41,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
     """
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - it has to replay, and keeps no secret
+        self.random = random.Random(seed)
         self.steps = 0
         """Callbacks that have run."""
         self.errors: list[dict[str, Any]] = []
@@ -76,12 +76,12 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         """Run until a coroutine or a future is done; its result. Raises Deadlock."""
         task = asyncio.ensure_future(future, loop=self)
         self._under_way = True
-        events._set_running_loop(self)  # noqa: SLF001 - a loop is meant to call it
+        events._set_running_loop(self)
         try:
             while not task.done():
                 self._step()
         finally:
-            events._set_running_loop(None)  # noqa: SLF001 - as above
+            events._set_running_loop(None)
             self._under_way = False
         return task.result()
 
@@ -95,7 +95,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
             handle = queue.popleft()
             if not handle.cancelled():
                 self.steps += 1
-                handle._run()  # noqa: SLF001 - loops are meant to
+                handle._run()
             if self._held:
                 break
 
@@ -112,7 +112,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
                 self._enqueue(handle)
 
     def _enqueue(self, handle: asyncio.Handle) -> None:
-        process = handle._context.get(_PROCESS, OUTSIDE)  # type: ignore[attr-defined]  # noqa: SLF001 - not in the stubs
+        process = handle._context.get(_PROCESS, OUTSIDE)  # type: ignore[attr-defined]
         self._queues.setdefault(process, deque()).append(handle)
 
     # The loop as asyncio uses it
@@ -156,7 +156,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         """A task of the process of `context`, else of the one that asks."""
         return asyncio.Task(coro, loop=self, name=None if name is None else str(name), context=context)
 
-    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # noqa: ARG002
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         """Call a function at once: there are no threads in a simulation."""
         future: asyncio.Future[T] = self.create_future()
         try:

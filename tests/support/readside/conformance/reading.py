@@ -6,7 +6,7 @@ import asyncio
 
 from projections.model import Delete
 from projections.store import Store
-from projections.testing.conformance.tables import PEOPLE, OnTables, checkpoint, person, step
+from tests.support.readside.conformance.tables import PEOPLE, OnTables, checkpoint, person, step
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000000) SELECT count(*) AS c FROM n"
 """A statement that takes minutes."""

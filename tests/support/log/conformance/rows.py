@@ -11,7 +11,7 @@ import pytest
 from eventlog.commit import Appended
 from eventlog.errors import Conflict, KeyTaken, TooLarge
 from eventlog.port import EventLog
-from eventlog.testing.conformance.accounts import account, deposit, in_row, stored
+from tests.support.log.conformance.accounts import account, deposit, in_row, stored
 
 
 class RowPromises:
@@ -63,7 +63,7 @@ class RowPromises:
 
     async def test_a_key_is_stored_once_whatever_row_it_is_in(self, log: EventLog) -> None:
         """Rows with random keys, compared with a model: a row is stored up to a key that is taken, which is refused."""
-        chance = random.Random(7)  # noqa: S311 - chosen by a seed, not a secret
+        chance = random.Random(7)
         used: dict[str, int] = {}
         heads: dict[str, Appended] = {}
         for number in range(12):

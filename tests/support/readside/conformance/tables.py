@@ -124,4 +124,4 @@ class OnTables:
 
     async def rows(self, store: Store, table: Table) -> Sequence[Row]:
         """All rows of a table by key."""
-        return await store.fetch(f"SELECT * FROM {table.name} ORDER BY {', '.join(table.key)}")  # noqa: S608 - a constant
+        return await store.fetch(f"SELECT * FROM {table.name} ORDER BY {', '.join(table.key)}")

@@ -7,11 +7,11 @@ class TestSQLiteStore(StoreConformance):
 
 from __future__ import annotations
 
-from projections.testing.conformance.checkpoints import CheckpointPromises
-from projections.testing.conformance.migrations import MigrationPromises
-from projections.testing.conformance.reading import ReadingPromises
-from projections.testing.conformance.rows import RowPromises
-from projections.testing.conformance.tables import (
+from tests.support.readside.conformance.checkpoints import CheckpointPromises
+from tests.support.readside.conformance.migrations import MigrationPromises
+from tests.support.readside.conformance.reading import ReadingPromises
+from tests.support.readside.conformance.rows import RowPromises
+from tests.support.readside.conformance.tables import (
     BOTH,
     MAP,
     PEOPLE,

@@ -10,7 +10,7 @@ A test module derives from the suite and gives it an empty log whose registry is
 
 from __future__ import annotations
 
-from eventlog.testing.conformance.accounts import (
+from tests.support.log.conformance.accounts import (
     CATEGORY,
     REGISTRY,
     SUBJECTS,
@@ -22,10 +22,10 @@ from eventlog.testing.conformance.accounts import (
     in_row,
     stored,
 )
-from eventlog.testing.conformance.appending import AppendPromises
-from eventlog.testing.conformance.batches import BatchPromises
-from eventlog.testing.conformance.reading import ReadingPromises
-from eventlog.testing.conformance.rows import RowPromises
+from tests.support.log.conformance.appending import AppendPromises
+from tests.support.log.conformance.batches import BatchPromises
+from tests.support.log.conformance.reading import ReadingPromises
+from tests.support.log.conformance.rows import RowPromises
 
 
 class EventLogConformance(AppendPromises, BatchPromises, RowPromises, ReadingPromises):

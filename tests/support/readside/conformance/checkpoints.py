@@ -10,7 +10,7 @@ from eventlog.commands.keys import KeyUse
 from projections.errors import RowRefused, StoreDamaged
 from projections.model import Put
 from projections.store import CheckpointOutcome, Mark, SchemaVersion, Step, Store
-from projections.testing.conformance.tables import (
+from tests.support.readside.conformance.tables import (
     MAP,
     PEOPLE,
     PLACES,
