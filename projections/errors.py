@@ -62,12 +62,6 @@ class ProjectorStopped(ProjectionError):
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
-class WorkerLost(ProjectionError):
-    """A process that derives rows dies repeatedly; the checkpoint has not moved."""
-
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-
-
 class CheckpointMoved(ProjectorStopped):
     """Another projector advanced the checkpoint: this one must stop."""
 

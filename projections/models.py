@@ -29,8 +29,6 @@ DEFAULT_GROUP = "projections.default"
 
 _given: list[ReadModel] = []
 """The model of the program that runs, which need not be installed: see `give`."""
-_loaded: list[tuple[ReadModel, str]] = []
-"""The models that were loaded, each with its place."""
 
 
 @cache
@@ -99,19 +97,7 @@ def at(place: str) -> ReadModel:
 
     if not isinstance(model, ReadModel):
         raise ModelUnknown(f"{place} is a {type(model).__name__}, not a ReadModel")
-    if (model, place) not in _loaded:
-        _loaded.append((model, place))
     return model
-
-
-def place_of(model: ReadModel) -> str:
-    """The place of a model that `load` or `at` gave, for another process. Raises ModelUnknown for any other."""
-    for known, place in _loaded:
-        if known is model:
-            return place
-    if model.name in _installed() and at(_installed()[model.name]) is model:
-        return _installed()[model.name]
-    raise ModelUnknown(f"the place of the read model {model.name!r} is not known: it was not loaded by its name or place")
 
 
 def _path() -> str:

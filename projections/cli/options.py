@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _PATIENCE = 5.0
 """Seconds that the broker has to answer in: somebody sits in front of it."""
-MOST_WORKERS = 64
 NATS_URL = "nats://nats.infra.svc:4222"
 NATS_VARIABLE = "NATS_URL"
 
@@ -155,14 +154,6 @@ model_option = click.option(
     callback=_model,
     is_eager=True,
     help="The read model: one that is installed, or module:NAME.  [default: the one that is installed as default]",
-)
-
-workers_option = click.option(
-    "--workers",
-    type=click.IntRange(0, MOST_WORKERS),
-    default=0,
-    show_default=True,
-    help="Processes that work out the rows, aggregate by aggregate; 0: this one does. The tables are the same with any number.",
 )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from projections.cli.options import database_option, model_named, nats_option, opened_log, workers_option
+from projections.cli.options import database_option, model_named, nats_option, opened_log
 from projections.cli.working import ordered, parked_line, shown
 from terminalkit.commands.command import command
 from terminalkit.commands.options import examples
@@ -25,7 +25,6 @@ _no_switch = click.option("--no-switch", is_flag=True, help="Make and verify the
     epilog=examples(
         "projections rebuild bank --database sqlite:bank.db",
         "projections rebuild balances      the read model that this projection belongs to",
-        "projections rebuild --workers 2   with two processes that work out the rows",
         "projections rebuild --no-switch   then look at it, and: projections switch",
     )
 )
@@ -33,11 +32,8 @@ _no_switch = click.option("--no-switch", is_flag=True, help="Make and verify the
 @nats_option
 @database_option
 @_no_switch
-@workers_option
 @command(logs=True, busy=True)
-async def rebuild(
-    invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int
-) -> int:
+async def rebuild(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool) -> int:
     """Rebuild the read model NAME next to the live tables, verify it, and switch to it. Reads and writes continue.
 
     All projections of the read model are rebuilt together. `projections resume` continues an interrupted rebuild.
@@ -48,7 +44,7 @@ async def rebuild(
 
     model = model_named(name)
     await copies_at(database).discard(CopyPart.NEW)
-    return await _make(invocation, model, nats_url, database, no_switch=no_switch, count=workers)
+    return await _make(invocation, model, nats_url, database, no_switch=no_switch)
 
 
 @click.command(epilog=examples("projections resume bank --database sqlite:bank.db"))
@@ -56,9 +52,8 @@ async def rebuild(
 @nats_option
 @database_option
 @_no_switch
-@workers_option
 @command(logs=True, busy=True)
-async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int) -> int:
+async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool) -> int:
     """Continue a stopped rebuild at its position: bring the copy to the end of the log, verify it, and switch to it."""
     from projections.errors import NoCopy  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
@@ -66,11 +61,10 @@ async def resume(invocation: Invocation, *, name: str | None, nats_url: str, dat
 
     if CopyPart.NEW not in await copies_at(database).there():
         raise NoCopy("there is nothing to resume: `projections rebuild` begins")
-    return await _make(invocation, model_named(name), nats_url, database, no_switch=no_switch, count=workers)
+    return await _make(invocation, model_named(name), nats_url, database, no_switch=no_switch)
 
 
-async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool, count: int) -> int:
-    from projections.parallel import Workers  # noqa: PLC0415 - slow
+async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool) -> int:
     from projections.rebuild.audit import audit  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.rebuild.operations import OrderKind  # noqa: PLC0415 - slow
@@ -79,10 +73,10 @@ async def _make(invocation: Invocation, model: ReadModel, nats_url: str, databas
 
     output = invocation.output
     invocation.goes_on, invocation.goes_on_hint = _GOES_ON, f"projections resume {model.name} resumes it"
-    async with opened_log(nats_url, model) as log, Workers(model, count) as workers:
+    async with opened_log(nats_url, model) as log:
         async with copies_at(database).store(CopyPart.NEW) as copy:
-            await fill(copy, log, model, run=shown(output, "filling", workers))
-            sequence = await confirm(copy, log, model, run=shown(output, "verifying", workers))
+            await fill(copy, log, model, run=shown(output, "filling"))
+            sequence = await confirm(copy, log, model, run=shown(output, "verifying"))
             problems = (await audit(log, model, until=sequence)).problems
             parked = await copy.parked()
         output.note(f"the copy equals a fold of the log up to sequence {sequence}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from projections.cli.options import database_option, model_option, nats_option, opened_log, workers_option
+from projections.cli.options import database_option, model_option, nats_option, opened_log
 from projections.cli.working import parked_line, shown
 from terminalkit.commands.command import command
 from terminalkit.commands.options import Choice, examples
@@ -29,17 +29,13 @@ if TYPE_CHECKING:
 @nats_option
 @database_option
 @click.option("--copy", "part", type=Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
-@workers_option
 @command(logs=True, busy=True)
-async def verify(
-    invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, part: str | None, workers: int
-) -> int:
+async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, part: str | None) -> int:
     """Fold the log and compare the result with the tables row by row. The service may run.
 
     Each commit has to follow the one before it in its aggregate, and its state has to equal the fold of the events. Exit code 5:
     a difference, or a parked aggregate.
     """
-    from projections.parallel import Workers  # noqa: PLC0415 - slow
     from projections.rebuild import verify as fold  # noqa: PLC0415 - slow
     from projections.rebuild.audit import audit  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
@@ -47,9 +43,9 @@ async def verify(
 
     output = invocation.output
     reader = reader_at(database) if part is None else copies_at(database).reader(CopyPart(part))
-    async with reader, opened_log(nats_url, model) as log, Workers(model, workers) as deriving:
+    async with reader, opened_log(nats_url, model) as log:
         broken = await reader.problems(thorough=True)
-        verdict = await fold.verify(reader, log, model, run=shown(output, "folding", deriving), dumped=output.json)
+        verdict = await fold.verify(reader, log, model, run=shown(output, "folding"), dumped=output.json)
         marks = await reader.marks(model.stream)
         looked = await audit(log, model, until=verdict.sequence, marks=marks, proof=verdict.digest)
         parked = await reader.parked()

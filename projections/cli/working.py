@@ -10,7 +10,6 @@ from terminalkit.display.progress_bar import bar
 if TYPE_CHECKING:
     from eventlog.jetstream.log import JetStreamLog
     from projections.model import ReadModel
-    from projections.parallel import Workers
     from projections.projector.projector import Projector
     from projections.rebuild.operations import AdminResult, OrderKind
     from projections.rebuild.verify import Run
@@ -22,12 +21,12 @@ def parked_line(one: Parked) -> str:
     return f"{one.projection} {one.subject}: sequence {one.sequence}, {one.waiting} wait: {one.error}"
 
 
-def shown(output: Output, what: str, workers: Workers) -> Run:
+def shown(output: Output, what: str) -> Run:
     """Return a function that runs a projector with a progress bar."""
 
     async def run(projector: Projector, until: int) -> None:
         async with bar(output, what, "events", lambda: (projector.status().position, until)):
-            await projector.run(until=until, workers=workers)
+            await projector.run(until=until)
 
     return run
 

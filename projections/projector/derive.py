@@ -37,30 +37,6 @@ class Batch:
     marks: Sequence[Mark] = ()
 
 
-@attrs.frozen
-class Changes:
-    """The changes of commits in one projection, in order, and how many commits are applied by them.
-
-    `runs`: sequence of each commit that was handled, and the number of changes up to its last one.
-    """
-
-    changes: Sequence[Change]
-    runs: Sequence[tuple[int, int]]
-    applied: int
-
-
-@attrs.frozen
-class ChangeSet:
-    """The result of commits by themselves: changes by projection, without one that has applied them all, keys, parked aggregates.
-
-    Only the rows are looked at, never other aggregates. So the result of some aggregates is the same without the rest.
-    """
-
-    changes: Mapping[str, Changes]
-    keys: Sequence[KeyUse]
-    parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-
-
 def apply(
     projections: Sequence[Projection],
     checkpoints: Mapping[str, Checkpoint],
@@ -72,28 +48,8 @@ def apply(
 ) -> Batch:
     """Apply commits, each projection the ones above its checkpoint. The aggregates of commits that cannot be applied are parked.
 
-    `tip` is the end of the log after them.
-    """
-    derived = derive(projections, reached_of(checkpoints), commits, parking, broken)
-    return batch_of(projections, checkpoints, incarnation, tip, derived)
-
-
-def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
-    """The sequence up to which each projection has applied the log."""
-    return {name: checkpoint.sequence for name, checkpoint in checkpoints.items()}
-
-
-def derive(
-    projections: Sequence[Projection],
-    reached: Mapping[str, int],
-    commits: Sequence[Commit],
-    parking: Parking,
-    broken: Broken = NONE_BROKEN,
-) -> ChangeSet:
-    """Return the result of commits, in each projection above the sequence that it has reached.
-
-    The aggregates of commits that cannot be applied are parked, and the aggregates of `broken` commits. The keys of
-    `broken` commits count, since their writer has acknowledged them.
+    So are the aggregates of `broken` commits. The keys of `broken` commits count, since their writer has acknowledged them. `tip`
+    is the end of the log after the commits.
     """
     strays = {commit.sequence: Stray(commit.sequence) for commit in commits if not commit.is_guarded}
     lost = {commit.sequence for commit in commits if commit.data.startswith(TOMBSTONE)}
@@ -103,34 +59,23 @@ def derive(
         by_category[commit.category].append(commit)
     begin, end = commits[0].sequence, commits[-1].sequence
     refused = {**broken, **strays}
-    changes = {}
-    for projection in projections:
-        applied = reached.get(projection.name, 0)
-        if end > applied:
-            after = applied if begin <= applied else 0
-            changes[projection.name] = _changes(projection, after, by_category, refused, lost, parking)
-    return ChangeSet(changes, keys, parking.changed)
-
-
-def batch_of(
-    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, tip: Tip, derived: ChangeSet
-) -> Batch:
-    """Return the changes of commits up to `tip` as steps from the present checkpoints."""
     steps = []
     for projection in projections:
-        before, found = checkpoints.get(projection.name), derived.changes.get(projection.name)
-        if found is not None:
+        before = checkpoints.get(projection.name)
+        reached = 0 if before is None else before.sequence
+        if end > reached:
+            changes, applied = _changes(projection, reached if begin <= reached else 0, by_category, refused, lost, parking)
             after = Checkpoint(
                 projection=projection.name,
                 version=projection.version,
                 incarnation=incarnation,
                 sequence=tip.sequence,
-                applied=found.applied + (0 if before is None else before.applied),
+                applied=applied + (0 if before is None else before.applied),
                 record=tip.record,
                 digest=None if tip.digest is None else text_of(tip.digest),
             )
-            steps.append(Step(projection=projection, before=before, after=after, changes=found.changes))
-    return Batch(steps, derived.keys, derived.parked, tip.marks)
+            steps.append(Step(projection=projection, before=before, after=after, changes=changes))
+    return Batch(steps, keys, parking.changed, tip.marks)
 
 
 def changes_of(
@@ -176,14 +121,16 @@ def _changes(
     refused: Broken,
     lost: Collection[int],
     parking: Parking,
-) -> Changes:
-    """The changes of the commits above sequence `reached`; tombstones, `lost`, make no changes.
+) -> tuple[Sequence[Change], int]:
+    """The changes of the commits above sequence `reached`, and how many commits are applied by them.
+
+    Tombstones, `lost`, make no changes.
 
     Where the last commit of an aggregate would say all (`latest`) and cannot be applied, those before it count: then all of that
     aggregate are handled one by one.
     """
     if by_category.keys().isdisjoint(projection.handlers):
-        return Changes([], [], 0)
+        return [], 0
     name, one_by_one = projection.name, set[str]()
     wanted = {
         category: _wanted(name, by_category.get(category, ()), reached, refused, parking) for category in projection.handlers
@@ -201,10 +148,10 @@ def _changes(
         handled: Iterable[tuple[Commit, Handler]] = chain.from_iterable(work)
         if len(work) > 1 or projection.latest:
             handled = sorted(handled, key=lambda one: one[0].sequence)
-        changes, runs, poisoned = _handle_all(handled)
+        changes, poisoned = _handle_all(handled)
         again = {commit.subject for commit, _ in poisoned if commit.category in projection.latest} - one_by_one
         if not again:
-            return Changes(changes, runs, applied - _park_all(name, poisoned, parking))
+            return changes, applied - _park_all(name, poisoned, parking)
         one_by_one |= again
 
 
@@ -239,9 +186,8 @@ Poisoned = Sequence[tuple[Commit, Exception | None]]
 """Commits that cannot be applied, each with the reason; None: it comes after one of its aggregate that cannot be."""
 
 
-def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change], list[tuple[int, int]], Poisoned]:
+def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change], Poisoned]:
     changes: list[Change] = []
-    runs: list[tuple[int, int]] = []
     poisoned: list[tuple[Commit, Exception | None]] = []
     subjects: set[str] = set()
     for commit, handler in handled:
@@ -258,9 +204,7 @@ def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change]
             if error := _handle(handler, commit, changes):
                 subjects.add(commit.subject)
                 poisoned.append((commit, error))
-                continue
-        runs.append((commit.sequence, len(changes)))
-    return changes, runs, poisoned
+    return changes, poisoned
 
 
 def _handle(handler: Handler, commit: Commit, changes: list[Change]) -> Exception | None:

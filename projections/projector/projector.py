@@ -15,7 +15,6 @@ from eventlog.support.during import until_one_ends
 from projections.errors import CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
-from projections.parallel import Workers, derived_ahead
 from projections.projector.applied import AppliedReports, OnApplied
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, reason_of_stop
@@ -61,7 +60,6 @@ class Projector:
         self._reader = ProjectorReader(event_log, self._advancing, self._progress, batch)
         self._reports = AppliedReports(on_applied)
         self._waiters = PositionWaiters()
-        self._workers: Workers | None = None
         self._stopped: ProjectorStopped | None = None
         self.lead = Leadership()
         """Whether this process writes. If another one does, its changes are shown here."""
@@ -134,10 +132,8 @@ class Projector:
         """
         await self._waiters.wait(sequence, timeout)
 
-    async def run(self, *, until: int | None = None, workers: Workers | None = None) -> None:
+    async def run(self, *, until: int | None = None) -> None:
         """Follow the log for ever, or up to sequence `until`.
-
-        The commits that the log has at the beginning are derived by `workers`, aggregate by aggregate, and written here.
 
         While the log or the database is away it stays on its checkpoint, retries, and continues by itself. A commit that cannot
         be applied is retried. Then its aggregate is parked, and the others continue. Of several processes on one shared database
@@ -147,7 +143,6 @@ class Projector:
         """
         reason = ProjectorStopped("the projector has ended")
         failure: ProjectorStopped | None = None
-        self._workers = workers
         self._stopped = None
         self._progress.start()
         self._waiters.begin()
@@ -231,22 +226,12 @@ class Projector:
         if head.last - position > self._batch:
             backlog.most_bytes = REPLAY_BYTES
         async with self._reader.following(backlog, position, until):
-            if self._workers and head.last > position:
-                await self._catch_up(backlog, head.last if until is None else min(head.last, until), self._workers)
             while commits := await backlog.take():
                 self._progress.pending(_time_of(commits), commits[-1].sequence)
                 async with self._advancing.turn:
                     await self._advancing.advance(commits, self._show)
                 if commits[-1].sequence >= head.last:
                     backlog.most_bytes = MOST_BYTES
-
-    async def _catch_up(self, backlog: Backlog, until: int, workers: Workers) -> None:
-        """Go up to sequence `until`, which the log has, or a little beyond."""
-        async with derived_ahead(workers, self._advancing, backlog, until) as ahead:
-            async for commits, derived in ahead:
-                self._progress.pending(_time_of(commits), commits[-1].sequence)
-                async with self._advancing.turn:
-                    await self._advancing.advance(commits, self._show, await derived())
 
     # Beginning
 

@@ -18,7 +18,7 @@ from eventlog.support.trace import Trace
 from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
 from projections.projector.continuity import Tip, check_known
-from projections.projector.derive import Batch, Broken, ChangeSet, apply, batch_of
+from projections.projector.derive import Batch, Broken, apply
 from projections.projector.links import AggregateLinks, LinkCheck, follows
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import ProjectorProgress
@@ -92,10 +92,8 @@ class CheckpointWriter:
         """The digest of the commit at a sequence, if a checkpoint is there that has it."""
         return Tip.at(self.model.stream, sequence, self.checkpoints.values()).record
 
-    async def advance(
-        self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None], derived: ChangeSet | None = None
-    ) -> None:
-        """Apply and store commits, and show the stored ones. `derived` is their result, if it is known already.
+    async def advance(self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None]) -> None:
+        """Apply and store commits, and show the stored ones.
 
         If the database refuses a row, the commits are halved until the faulty one is found. Raises LogDiverged if commits differ
         from the ones that some projection has applied before.
@@ -103,7 +101,7 @@ class CheckpointWriter:
         began = time.time_ns()
         made, looked = await _aside(commits, _looked_at, self._links, commits)
         broken = await self._broken(looked)
-        await self._advance(commits, made, show, broken, derived=None if broken else derived)
+        await self._advance(commits, made, show, broken)
         if spans.recording():
             _export(self.model, commits, began)
 
@@ -113,19 +111,17 @@ class CheckpointWriter:
         made: Sequence[bytes],
         show: Callable[[Sequence[Commit]], None],
         broken: Broken,
-        *,
-        derived: ChangeSet | None,
     ) -> None:
         """Apply and store commits; if the database refuses a row, in smaller and smaller parts."""
-        tip, batch = await _aside(commits, self._batch_after, commits, made, broken, derived)
+        tip, batch = await _aside(commits, self._batch_after, commits, made, broken)
         check_known(commits, tip, self.checkpoints.values(), self._marks)
         try:
             await self.write(batch)
         except RowRefused as error:
             if len(commits) > 1:
                 half = len(commits) // 2
-                await self._advance(commits[:half], made[:half], show, broken, derived=None)
-                await self._advance(commits[half:], made[half:], show, broken, derived=None)
+                await self._advance(commits[:half], made[:half], show, broken)
+                await self._advance(commits[half:], made[half:], show, broken)
                 return
             await self._advance_apart(commits[0], tip, error, broken)
         self._tip = attrs.evolve(tip, marks=())
@@ -174,14 +170,10 @@ class CheckpointWriter:
         parking.park(projection, commit, error)
         return parking.changed
 
-    def _batch_after(
-        self, commits: Sequence[Commit], made: Sequence[bytes], broken: Broken, derived: ChangeSet | None
-    ) -> tuple[Tip, Batch]:
+    def _batch_after(self, commits: Sequence[Commit], made: Sequence[bytes], broken: Broken) -> tuple[Tip, Batch]:
         """The end of the log after some more commits, and the batch of them. Runs in any thread."""
         tip = self._tip.after(commits, made)
-        if derived is None:
-            return tip, self._apply(commits, tip, broken)
-        return tip, batch_of(self.model.projections, self.checkpoints, self.incarnation, tip, derived)
+        return tip, self._apply(commits, tip, broken)
 
     def _apply(self, commits: Sequence[Commit], tip: Tip, broken: Broken) -> Batch:
         parking = Parking(self.parked, self.now())

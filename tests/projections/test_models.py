@@ -15,7 +15,6 @@ from pantry.readmodel import MODEL as PANTRY
 from projections import models
 from projections.cli.root import PROGRAM
 from projections.errors import ModelUnknown
-from projections.model import ReadModel
 from tests.support import ROOT
 from tests.support.readside import ledger
 
@@ -30,10 +29,8 @@ def test_the_installed_models_are_found_by_name() -> None:
     assert models.default_name() == "tracker"
 
 
-def test_any_other_model_is_found_by_its_place_and_known_by_it_from_then_on() -> None:
+def test_any_other_model_is_loaded_by_its_place() -> None:
     assert models.load(LEDGER) is ledger.MODEL
-    assert models.place_of(ledger.MODEL) == LEDGER
-    assert models.place_of(PANTRY) == "pantry.readmodel:MODEL"
 
 
 @pytest.mark.parametrize(
@@ -56,12 +53,6 @@ def test_a_name_that_two_distributions_use_is_refused() -> None:
     with pytest.raises(ModelUnknown, match="a:MODEL and b:MODEL"):
         models.unique(found)
     assert models.unique([found[0], found[0]]) == {"bank": "a:MODEL"}
-
-
-def test_a_model_without_a_known_place_is_refused() -> None:
-    unknown = ReadModel("other", "OTHER", ledger.REGISTRY, ())
-    with pytest.raises(ModelUnknown, match="other"):
-        models.place_of(unknown)
 
 
 @pytest.mark.parametrize("arguments", [["status", "--model", "bank"], ["rebuild", "bank"], ["parked", "--model", "bank:MODEL"]])

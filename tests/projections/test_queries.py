@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from importlib.metadata import entry_points
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -372,8 +373,8 @@ def test_every_read_model_is_asked_by_all_its_queries() -> None:
     """Each class of a read model's package that is made from a database."""
     assert {case.model for case in CASES} == set(models.names())
     asking = set()
-    for name in models.names():
-        package = models.place_of(models.load(name)).partition(":")[0]
+    for entry in entry_points(group=models.GROUP):
+        package = entry.module
         for module in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
             for member in vars(import_module(f"{package}.{module.name}")).values():
                 ours = inspect.isclass(member) and member.__module__.startswith(f"{package}.")

@@ -1,15 +1,14 @@
 """Replay of a stream into the tracker's read model: events per second and memory, and only reading the stream.
 
 PYTHONPATH=.:scripts python scripts/bench/readside/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500]
-    [--runs 3] [--workers 1,2,8] [--peer-events 0] [--data-dir DIR]
+    [--runs 3] [--peer-events 0] [--data-dir DIR]
 
 Each measurement is a separate process, which begins with an empty database and fills it as `projections rebuild` fills a copy:
 indexes that only queries need are made at the end, which counts. `--under-way` is how many tasks have begun and not
-ended at any moment: the more, the fewer rows are written once for several events. `--workers`: also with these numbers of
-processes that derive the rows; the tables must be the same. `--peer-events` of them, from the first on, are also given to the
-Python library `eventsourcing`, on the same kind of database. It is installed for that in a private environment and writes the
-same rows, which are worked out for it. `--data-dir` keeps the stream for another run. Processor time is the sum of the process
-itself, of the deriving processes (also listed separately) and of Postgres, so that it can be compared on a busy machine.
+ended at any moment: the more, the fewer rows are written once for several events. `--peer-events` of them, from the first on,
+are also given to the Python library `eventsourcing`, on the same kind of database. It is installed for that in a private
+environment and writes the same rows, which are worked out for it. `--data-dir` keeps the stream for another run. Processor
+time is the sum of the process itself and of Postgres, so that it can be compared on a busy machine.
 """
 
 from __future__ import annotations
@@ -43,11 +42,10 @@ from eventlog.jetstream.batch import MOST_MESSAGES
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.readmodel import MODEL
-from projections.parallel import Workers
 from projections.projector import writer
 from projections.projector.continuity import Tip
 from projections.projector.links import AggregateLinks, LinkCheck
-from projections.projector.projector import BATCH, Projector
+from projections.projector.projector import BATCH
 from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump
 from projections.stores.databases import store_at
@@ -61,8 +59,6 @@ MEASUREMENTS = {
     PLAIN: "the same without digests",
     "peer": "eventsourcing, as many rows",
 }
-WITH = "model with "
-"""Before the number of processes that derive."""
 
 
 async def generate(log: JetStreamLog, events: int, under_way: int) -> None:
@@ -135,13 +131,8 @@ async def measure(what: str, url: str, database: str) -> dict[str, Any]:
             else:
                 async with store_at(address) as store:
                     before, start = time.process_time(), time.perf_counter()
-                    async with Workers(MODEL, int(what.removeprefix(WITH)) if what.startswith(WITH) else 0) as workers:
-
-                        async def run(projector: Projector, until: int) -> None:
-                            await projector.run(until=until, workers=workers)
-
-                        await fill(store, log, MODEL, run=run)
-                        seconds, busy = time.perf_counter() - start, time.process_time() - before
+                    await fill(store, log, MODEL)
+                    seconds, busy = time.perf_counter() - start, time.process_time() - before
                     dumped = await dump(store, MODEL)
                     found = {name: table.rows for name, table in dumped.tables.items() if table.rows}
                     digest = dumped.digest
@@ -230,7 +221,7 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
         if not (await log.head()).last:
             await generate(log, given.events, given.under_way)
         peer = await replay_peer.prepared(log, given.store, given.peer_events, data_dir) if given.peer_events else None
-        wanted = ["bare", "model", PLAIN, *(f"{WITH}{count}" for count in given.workers), *(["peer"] if peer is not None else [])]
+        wanted = ["bare", "model", PLAIN, *(["peer"] if peer is not None else [])]
         rates: dict[str, list[float]] = {what: [] for what in wanted}
         digests = set[str]()
         frugal: dict[str, list[float]] = {what: [] for what in rates}
@@ -247,7 +238,7 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
                 found.append(result["events"] / result["seconds"])
                 frugal[what].append(result["events"] / busy)
                 print(
-                    f"run {run + 1}, {named(what)}: {found[-1]:,.0f} events/s, {frugal[what][-1]:,.0f} in a second of "
+                    f"run {run + 1}, {MEASUREMENTS[what]}: {found[-1]:,.0f} events/s, {frugal[what][-1]:,.0f} in a second of "
                     f"processor time ({result.get('beside', 0):.1f} s in child processes), "
                     f"memory per tenth of the time {result.get('memory')} MB {result.get('rows') or ''}",
                     flush=True,
@@ -256,25 +247,17 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
         report(rates, frugal, (await log.head()).last)
 
 
-def named(what: str) -> str:
-    """The measurement, in words."""
-    return MEASUREMENTS.get(what) or f"into the {what} processes"
-
-
 def report(rates: Mapping[str, Sequence[float]], frugal: Mapping[str, Sequence[float]], total: int) -> None:
     """Print medians, lowest and highest, and how they compare."""
     for unit, values in (("events/s", rates), ("events in a second of processor time", frugal)):
         for what, found in values.items():
-            print(f"{named(what):32} {median(found):>9,.0f} {unit} ({min(found):,.0f} to {max(found):,.0f})")
+            print(f"{MEASUREMENTS[what]:32} {median(found):>9,.0f} {unit} ({min(found):,.0f} to {max(found):,.0f})")
         for other in ("bare", "peer"):
             if other in values:
                 ratios = sorted(model / beside for model, beside in zip(values["model"], values[other], strict=True))
                 print(f"ratio to {other} {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), {total:,} events")
         ratios = sorted(model / plain for model, plain in zip(values["model"], values[PLAIN], strict=True))
         print(f"ratio of the digests {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
-        for what in (what for what in values if what.startswith(WITH)):
-            ratios = sorted(beside / model for model, beside in zip(values["model"], values[what], strict=True))
-            print(f"{named(what)}: ratio to none {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
 if __name__ == "__main__":
@@ -285,7 +268,6 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--peer-events", type=int, default=0)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[], metavar="N,N,…")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     parser.add_argument("--database", help=argparse.SUPPRESS)

@@ -17,7 +17,6 @@ from eventlog.jetstream.log import JetStreamLog
 from projections.errors import MigrationError, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import Change, Column, Delete, Put, ReadModel, Table
-from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, switch
@@ -70,12 +69,12 @@ def half_way(monkeypatch: pytest.MonkeyPatch) -> HalfWay:
     half_way = HalfWay()
 
     class Halting(Projector):
-        async def run(self, *, until: int | None = None, workers: Workers | None = None) -> None:
+        async def run(self, *, until: int | None = None) -> None:
             assert until is not None
-            await super().run(until=until // 2, workers=workers)
+            await super().run(until=until // 2)
             half_way.reached = True
             await half_way.gate.wait()
-            await super().run(until=until, workers=workers)
+            await super().run(until=until)
 
     monkeypatch.setattr("projections.rebuild.rebuild.Projector", Halting)
     monkeypatch.setattr("projections.rebuild.upgrade.fill", half_way.fill)

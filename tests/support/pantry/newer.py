@@ -18,7 +18,6 @@ import pantry.readmodel as read_model
 from eventlog import Commit
 from pantry.readmodel import MODEL
 from projections.model import Change, Column, Projection, Put, ReadModel, Table
-from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild import rebuild
 from tests.support.waiting import wait_until
@@ -56,12 +55,12 @@ NEWER = Newer(
 class Halting(Projector):
     """Stops half way until the file is there."""
 
-    async def run(self, *, until: int | None = None, workers: Workers | None = None) -> None:
+    async def run(self, *, until: int | None = None) -> None:
         """As every projector."""
         assert until is not None
-        await super().run(until=until // 2, workers=workers)
+        await super().run(until=until // 2)
         await wait_until(Path(os.environ["NEWER_GATE"]).exists, timeout=600, every=0.05)
-        await super().run(until=until, workers=workers)
+        await super().run(until=until)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,12 @@ from eventlog.admin.reconcile import apply
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from projections.migrations import Migrations
-from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import Reader
 from projections.stores.databases import store_at
 from tests.support import ROOT
-from tests.support.readside.ledger import CATEGORY, MODEL, PLACE, REGISTRY
+from tests.support.readside.ledger import CATEGORY, MODEL, REGISTRY
 
 STREAM = Stream(
     MODEL.stream,
@@ -52,9 +51,9 @@ async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
             task.exception()
 
 
-def start_projector(url: str, database: str, batch: int, workers: int = 0) -> subprocess.Popen[bytes]:
-    """Start a process that projects for ever. `workers` processes help it to catch up."""
-    command = [sys.executable, "-m", "tests.support.readside.projecting", url, database, str(batch), str(workers)]
+def start_projector(url: str, database: str, batch: int) -> subprocess.Popen[bytes]:
+    """Start a process that projects for ever."""
+    command = [sys.executable, "-m", "tests.support.readside.projecting", url, database, str(batch)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
@@ -69,14 +68,12 @@ async def assert_equals_a_fold(log: JetStreamLog, store: Reader) -> None:
         assert set(ours.applied.values()) == {head.last}
 
 
-async def project(url: str, database: str, batch: int, workers: int) -> None:
+async def project(url: str, database: str, batch: int) -> None:
     """Bring a database up to date and keep it so."""
     async with Connection.open(url, name="projector") as connection, store_at(database) as store:
         await Migrations(store, MODEL).up()
-        async with Workers(MODEL, workers, place=PLACE) as deriving:
-            projector = Projector(JetStreamLog(connection, MODEL.stream, REGISTRY), store, MODEL, batch=batch)
-            await projector.run(workers=deriving)
+        await Projector(JetStreamLog(connection, MODEL.stream, REGISTRY), store, MODEL, batch=batch).run()
 
 
 if __name__ == "__main__":
-    asyncio.run(project(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    asyncio.run(project(sys.argv[1], sys.argv[2], int(sys.argv[3])))
