@@ -260,8 +260,11 @@ PERIOD = timedelta(days=28)
 
 
 def period_of(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """The period of a report: up to now and over `PERIOD` unless given otherwise. Raises BadInput if it ends before it begins."""
-    end = until or datetime.now(UTC)
+    """The period of a report: up to now and over `PERIOD` unless given otherwise. Raises BadInput if it ends before it begins.
+
+    One that begins in the future is empty, unless its end is given.
+    """
+    end = until or max(datetime.now(UTC), since or _EARLIEST)
     begin = since or max(end, _EARLIEST + PERIOD) - PERIOD
     if begin > end:
         raise BadInput("from", "must not be after `to`")

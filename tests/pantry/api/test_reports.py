@@ -163,6 +163,15 @@ async def test_a_period_may_begin_at_the_first_day_of_the_calendar_and_must_not_
         problem(await server.ask("GET", turned), 400, "must not be after")
 
 
+async def test_a_period_that_begins_in_the_future_has_nothing_yet(server: Server, code: str) -> None:
+    await server.create(code)
+    await server.moved("in", 3, code)
+    later = "from=9999-12-31T00:00:00Z"
+    assert await server.get(f"/movements?{later}") == []
+    [item] = await server.get(f"/reports/consumption?ean13={code}&{later}")
+    assert (item["in"], item["out"], item["per_day"], item["days_left"], item["current_stock"]) == (0, 0, None, None, 3)
+
+
 @pytest.mark.parametrize("key", [["x", 1, 1], ["2026-01-01T00:00:00Z", 2**63, 1], ["0001-01-01T00:00:00+14:00", 1, 1]])
 async def test_a_made_up_cursor_is_refused(server: Server, key: list[Any]) -> None:
     cursor = base64.urlsafe_b64encode(json.dumps(key).encode()).rstrip(b"=").decode()
