@@ -6,6 +6,7 @@ zeros in front, which change no check digit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pantry.domain.ean13 import DIGITS
@@ -15,11 +16,42 @@ _SHORT = 8
 _LENGTHS = (_SHORT, 12, DIGITS, PACK_DIGITS)
 OWN_PREFIX = "29"
 """Codes that begin so are free for use inside of a household or a company (GS1 General Specifications, 1.4.2)."""
+_IDENTIFIER = re.compile(r"\][A-Za-z][0-9]")
+"""An AIM identifier of a scanner (ISO/IEC 15424), before the code."""
+_ELEMENTS = re.compile(r"\](C1|e0|d2|Q3)|(\][A-Za-z][0-9])?\(")
+"""The beginning of elements of GS1: of GS1-128, DataBar, DataMatrix and QR, or with parentheses around their numbers."""
+_ITEM = re.compile(r"\(01\)([0-9]{14})(?![0-9])|01([0-9]{14})")
+"""The element 01: the GTIN of the item."""
+_EAN_8 = "]E4"
 
 
 def check_digit(first: str) -> int:
     """The check digit behind other digits: weights 3, 1, 3, 1, … from the right; ten less the sum, modulo ten."""
     return -sum(int(digit) * (3 if place % 2 == 0 else 1) for place, digit in enumerate(reversed(first))) % 10
+
+
+def is_scanned(text: str) -> bool:
+    """Whether a text begins as only a scanner writes it: with an identifier, or with elements of GS1."""
+    return _IDENTIFIER.match(text) is not None or _ELEMENTS.match(text) is not None
+
+
+def digits_in(text: str) -> str:
+    """Return the digits of the code that a typed or scanned text is, without the identifier of a scanner.
+
+    Digits inside of another text are no code, and of elements of GS1 only the item counts. Raises ValueError, with a text for the
+    user, if the text is no code. `ui/pantry/codes/codes.ts` has the same rule.
+    """
+    digits = _IDENTIFIER.sub("", text, count=1) if _IDENTIFIER.match(text) else text
+    if _ELEMENTS.match(text):
+        item = _ITEM.match(digits)
+        if item is None:
+            raise ValueError("it does not begin with an item (01) and its 14 digits")
+        digits = item[1] or item[2]
+    elif text.startswith(_EAN_8) and len(digits) == _SHORT:
+        digits = digits.zfill(DIGITS)  # 8 digits alone may be a UPC-E
+    if (wrong := problem(digits)) is not None:
+        raise ValueError(wrong)
+    return digits
 
 
 def problem(text: str) -> str | None:

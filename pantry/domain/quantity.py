@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from typing import Literal
 
 PLACES = 3
 ONE = 1000
@@ -11,6 +13,24 @@ LARGEST = 9_999_999_999
 LARGEST_VALUE = Decimal(LARGEST) / ONE
 _DIGITS = 7
 """Digits before the point that a quantity may have."""
+_WRITTEN = re.compile(r"-?([0-9]{1,40}([.,][0-9]{1,40})?|[.,][0-9]{1,40})")
+_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}([.,])[0-9]{3}")
+"""The form of a number whose comma or point may separate thousands."""
+
+
+def read(written: str, mark: Literal[".", ","] = ".") -> Decimal:
+    """A number as people and spreadsheets write it, with a point or a comma before its decimals.
+
+    `mark` surely begins decimals. The other one does too, unless it may separate thousands, as in `1,000`. Spaces around the
+    number do not matter. Raises ValueError, with a text for the user. `ui/pantry/codes/codes.ts` has the same rule.
+    """
+    text = written.strip()
+    if not _WRITTEN.fullmatch(text):
+        raise ValueError(f"{text!r} is not a number")
+    thousands = _THOUSANDS.fullmatch(text)
+    if thousands is not None and (other := thousands[1]) != mark:
+        raise ValueError(f"{text} is ambiguous: write {text.replace(other, '')} or {text.replace(other, mark)}")
+    return Decimal(text.replace(",", "."))
 
 
 def thousandths(value: Decimal) -> int:

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useCell } from "../kit/data/cell";
 import { textOf } from "../kit/data/http";
 import { go, useQuery, withQuery } from "../kit/page/router";
-import { amount, codeOf, isSound, itemOf, quantityOf } from "./codes/codes";
+import { amount, codeOf, isSound, itemOf, problemOf, quantityOf } from "./codes/codes";
 import { assign, barcodes, release } from "./data/barcodes";
 import { say } from "./data/messages";
 import { products } from "./data/products";
@@ -108,6 +108,7 @@ function Add({ product, pack }: { product: Product; pack: string }) {
         required
         value={count}
         aria-invalid={count !== "" && !(factor > 0)}
+        title={problemOf(count || "0")}
         onInput={(event) => setCount(event.currentTarget.value)}
       />
       <p class="bad" role="alert">
@@ -151,7 +152,7 @@ export function AssignTo({ code }: { code: string }) {
           ))}
         </select>
         <label for="assign-factor">It stands for ({byCode.get(chosen)?.product.unit ?? "quantity"})</label>
-        <input id="assign-factor" inputmode="decimal" autocomplete="off" required value={count} onInput={(event) => setCount(event.currentTarget.value)} />
+        <input id="assign-factor" inputmode="decimal" autocomplete="off" required value={count} title={problemOf(count || "0")} onInput={(event) => setCount(event.currentTarget.value)} />
         <p class="bad" role="alert">
           {problem}
         </p>

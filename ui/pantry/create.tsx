@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useQuery } from "../kit/page/router";
 import { book, create, open } from "./actions";
 import { AssignTo } from "./barcodes";
-import { quantityOf } from "./codes/codes";
+import { problemOf, quantityOf } from "./codes/codes";
 
 /** The limits of pantry/domain/product.py. */
 export const NAME_LENGTH = 200;
@@ -30,7 +30,8 @@ export function Create({ ean13 }: { ean13: string }) {
     drafts.set(ean13, { ...draft, ...part });
     setDraft({ ...draft, ...part });
   };
-  const isSound = !Number.isNaN(quantityOf(least)) && !Number.isNaN(quantityOf(first));
+  const problem = problemOf(least) || problemOf(first);
+  const isSound = !problem;
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     if (!isSound) return;
@@ -92,7 +93,7 @@ export function Create({ ean13 }: { ean13: string }) {
         onInput={(event) => set({ first: event.currentTarget.value })}
       />
       <p id="new-least-problem" class="bad" role="alert">
-        {isSound ? "" : "Both are numbers with at most three decimal places."}
+        {problem}
       </p>
       <div class="line">
         <button type="submit" class="primary big" disabled={!isSound}>

@@ -10,9 +10,10 @@ import { ErrorPanel, Skeleton } from "../kit/parts/states";
 import { Ago } from "../kit/parts/time";
 import { Codes } from "./barcodes";
 import { activate, book, bookingText, open, undo } from "./actions";
-import { amount, isSound, quantityOf } from "./codes/codes";
+import { amount, isSound, problemOf, quantityOf } from "./codes/codes";
 import { Create } from "./create";
 import { API } from "./data/live";
+import { complain } from "./data/messages";
 import { person, PERSON_LENGTH, setPerson } from "./data/person";
 import { isLow, look, products, type Known } from "./data/products";
 import { scans } from "./codes/scanner";
@@ -99,6 +100,7 @@ function Booking({ product }: { product: Product }) {
   const quantity = quantityOf(typed);
   const step = (by: number) => setTyped(amount(Number.isNaN(quantity) ? 1 : Math.max(quantity + by, Math.min(quantity || 1, 1))));
   const move = (type: Direction) => {
+    if (problemOf(typed)) return complain(new Error(problemOf(typed)));
     book(product.ean13, type, quantity, product, note);
     setNote("");
   };
@@ -127,6 +129,7 @@ function Booking({ product }: { product: Product }) {
           value={typed}
           aria-describedby="unit"
           aria-invalid={!(quantity > 0)}
+          title={problemOf(typed)}
           onFocus={(event) => event.currentTarget.select()}
           onInput={(event) => setTyped(event.currentTarget.value)}
           onKeyDown={press}

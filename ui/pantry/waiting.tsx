@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useCell } from "../kit/data/cell";
 import { Ago } from "../kit/parts/time";
 import { bookingText, countText } from "./actions";
-import { amount, quantityOf } from "./codes/codes";
+import { amount, problemOf, quantityOf } from "./codes/codes";
 import { isDurable } from "./data/database";
 import { remarks } from "./data/person";
 import { again, drop, queue, type Change } from "./data/queue";
@@ -103,6 +103,7 @@ function Choices({ change }: { change: Change }) {
           aria-label={`Quantity of ${change.text}`}
           value={typed}
           aria-invalid={Number.isNaN(quantity)}
+          title={problemOf(typed)}
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
       )}

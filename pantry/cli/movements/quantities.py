@@ -1,14 +1,14 @@
-"""Quantities on a command line: `1`, `0.75`; at most three decimal places, never rounded."""
+"""Quantities on a command line: `1`, `0.75`, `0,75`; at most three decimal places, never rounded."""
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import wraps
 from typing import Any
 
 import click
 
-from pantry.domain.quantity import number, text, thousandths
+from pantry.domain.quantity import number, read, text, thousandths
 from terminalkit.commands.options import Function
 from terminalkit.display.table import Cell, Painted
 
@@ -38,18 +38,19 @@ AMOUNT = _Quantity(0)
 
 def parse(written: str, least: int = 1) -> float:
     """A quantity of at least `least` thousandths, in the form of the API. Raises ValueError, with a text for the user."""
-    try:
-        found = thousandths(Decimal(written))
-    except InvalidOperation:
-        raise ValueError(f"{written!r} is not a number") from None
-    if found < least:
-        raise ValueError(f"must be {text(least)} or more" if least else "must not be negative")
-    return number(found)
+    return _checked(read(written), least)
 
 
 def product_of(count: float, factor: float) -> float:
     """The quantity of `count` packs. Raises ValueError for more than three decimal places."""
-    return parse(str(Decimal(str(count)) * Decimal(str(factor))))
+    return _checked(Decimal(str(count)) * Decimal(str(factor)), least=1)
+
+
+def _checked(value: Decimal, least: int) -> float:
+    quantity = thousandths(value)
+    if quantity < least:
+        raise ValueError(f"must be {text(least)} or more" if least else "must not be negative")
+    return number(quantity)
 
 
 def shown(quantity: float) -> str:

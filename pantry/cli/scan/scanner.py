@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 
 import attrs
@@ -10,9 +9,10 @@ import attrs
 from pantry.cli.movements.quantities import parse
 from pantry.domain import gtin
 
-_IDENTIFIER = re.compile(r"^\][A-Za-z]\d(?=\d)")
 _SHORTEST_CODE = 8
 """Digits from which on a number is a code, if a wrong one: no quantity is that long, and no scanner's is shorter (EAN-8)."""
+_SPACES = " \t\r\n"
+"""Not the separators of GS1, which Python counts among spaces too."""
 
 
 class Direction(Enum):
@@ -48,16 +48,14 @@ Line = ScannedCode | Quantity | Direction | Undo
 def understood(line: str) -> Line | None:
     """Return the meaning of a line, None if it is empty. Raises ValueError, with a text for the user, if it has no meaning.
 
-    A scanner may put an AIM identifier (ISO/IEC 15424) in front of a code.
+    A line is one text, of which no part is a code. A form that only a scanner writes is a code or nothing, and never a quantity.
     """
-    text = line.strip()
-    lookup, word = text.startswith("?"), _IDENTIFIER.sub("", text.removeprefix("?").strip())
+    text = line.strip(_SPACES)
+    lookup, word = text.startswith("?"), text.removeprefix("?").strip(_SPACES)
     if not text:
         return None
     if lookup or _is_code(word):
-        if (wrong := gtin.problem(word)) is not None:
-            raise ValueError(wrong)
-        return ScannedCode(word, lookup)
+        return ScannedCode(gtin.digits_in(word), lookup)
     match word.lower():
         case "u" | "undo":
             return Undo()
@@ -70,4 +68,4 @@ def understood(line: str) -> Line | None:
 
 
 def _is_code(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) >= _SHORTEST_CODE
+    return gtin.is_scanned(word) or (word.isascii() and word.isdigit() and len(word) >= _SHORTEST_CODE)

@@ -11,10 +11,17 @@ export function isSound(ean13) {
   return (10 - (sum % 10)) % 10 === Number(ean13[12]);
 }
 
-// The quantity of a typed text, with a comma or a point. NaN if it is not a number, or has more than three places.
+const WRITTEN = /^-?(\d{1,40}([.,]\d{1,40})?|[.,]\d{1,40})$/;
+const THOUSANDS = /^-?[1-9]\d{0,2},\d{3}$/;
+const FOUR_PLACES = /\.\d{3}\d*[1-9]/;
+
+// The quantity of a typed text, by the rule of pantry/domain/quantity.py. NaN for any other text, and if a comma may separate thousands.
 export function quantity(typed) {
-  const text = typed.trim().replace(",", ".");
-  return /^\d{1,7}(\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;
+  const text = typed.trim();
+  const number = text.replace(",", ".");
+  const value = Number(number) || 0; // not -0
+  const isOne = WRITTEN.test(text) && !THOUSANDS.test(text) && !FOUR_PLACES.test(number) && value >= 0 && value <= 9_999_999.999;
+  return isOne ? value : Number.NaN;
 }
 
 export const amount = (value) => value.toLocaleString("en", { maximumFractionDigits: 3, useGrouping: false });

@@ -43,6 +43,42 @@ async def test_a_scanned_code_is_shown_wherever_one_is_and_a_wrong_one_refused(k
     assert (await kitchen.one.stock(FLOUR), await kitchen.one.stock(MILK)) == (10.3, 1), "no scan has pressed a button"
 
 
+async def test_a_scanned_text_is_one_text_and_its_end_books_no_product(kitchen: PantrySystem, cook: Visitor) -> None:
+    """The code of a lot is the code of a product: only the item of GS1 counts."""
+    spelt = code(971)
+    short = "0000096385074"
+    await stocked(kitchen.one, short, "Mints", 5)
+    await stocked(kitchen.one, spelt, "Spelt", 5)
+    page = await cook.open("/?scan=out")
+    await expect(page.get_by_text("Mints")).to_be_visible()
+    texts = ("LOT-96385074", f"https://id.gs1.org/01/0{spelt}/10/96385074", f"]C110{spelt}", "]d21096385074")
+    for text in texts:
+        await scan(page, text)
+    problems = page.get_by_role("region", name="Problems").get_by_role("listitem")
+    await expect(problems).to_contain_text([f"{text} is not a barcode" for text in reversed(texts)])
+    await expect(page.get_by_role("searchbox")).to_have_value("")
+    await scan(page, f"]C1010{spelt}10LOT-96385074")
+    await expect(product(page, "Spelt").get_by_text("4 piece", exact=True)).to_be_visible()
+    await page.get_by_role("searchbox").focus()
+    await scan(page, f"]d2010{spelt}172601311096385074")
+    await expect(product(page, "Spelt").get_by_text("3 piece", exact=True)).to_be_visible()
+    assert (await kitchen.one.stock(short), await kitchen.one.stock(spelt)) == (5, 3)
+
+
+async def test_a_quantity_with_a_comma_that_may_separate_thousands_is_not_booked(kitchen: PantrySystem, cook: Visitor) -> None:
+    before = await kitchen.one.stock(MILK)
+    page = await cook.open(f"/?product={MILK}")
+    quantity = page.get_by_label("Quantity")
+    await quantity.fill("1,000")
+    await page.get_by_role("button", name="In", exact=True).click()
+    problems = page.get_by_role("region", name="Problems")
+    await expect(problems).to_contain_text("1,000 is ambiguous: write 1000 or 1.000.")
+    await quantity.fill("1,5")
+    await page.get_by_role("button", name="In", exact=True).click()
+    await expect(page.get_by_text("Milk: 1.5 l in", exact=False).first).to_be_visible()
+    assert await kitchen.one.stock(MILK) == before + 1.5
+
+
 async def test_scans_go_out_and_come_in_at_once_one_after_the_other(kitchen: PantrySystem, cook: Visitor) -> None:
     await stocked(kitchen.one, SALT, "Salt", 5)
     page = await cook.open("/?scan=out")

@@ -7,20 +7,28 @@ const GS1 = /^\](C1|e0|d2|Q3)/;
 const EAN_8 = /^\]E4/;
 const UPC_E = /^[01]\d{7}$/;
 /** The element 01: the GTIN of the item, of 14 digits. Some scanners print parentheses around its number. */
-const ITEM = /^(?:\(01\)|01)(\d{14})/;
+const ITEM = /^(?:\(01\)(\d{14})(?!\d)|01(\d{14}))/;
+/** Digits of a quantity, with a point or a comma before decimals. */
+const WRITTEN = /^-?(\d{1,40}([.,]\d{1,40})?|[.,]\d{1,40})$/;
+/** A comma that may separate thousands. */
+const THOUSANDS = /^-?[1-9]\d{0,2},\d{3}$/;
+const FOUR_PLACES = /\.\d{3}\d*[1-9]/;
+const LARGEST = 9_999_999.999;
 
 export const withoutIdentifier = (text: string): string => text.replace(AIM, "");
 
 /**
- * The GTIN in a typed or scanned text: 13 digits, or 14 for a pack of several, whose first digit is not 0. Null for any other text.
+ * The GTIN in a typed or scanned text: 13 digits, or 14 for a pack of several, whose first digit is not 0. Null for any other text:
+ * digits inside of a text are no code, and of elements of GS1 only the item (01) counts. pantry/domain/gtin.py has the same rule.
  * Shorter codes get zeros in front (GS1 General Specifications, 3.3.2): UPC-A of 12 digits, EAN-8 of 8 digits. 8 digits can also be a
  * UPC-E: `isKnown` decides, or the identifier, or the check digit. If both fit, a first digit of 0 is taken for a UPC-E.
  */
 export function codeOf(typed: string, isKnown: (code: string) => boolean = () => false): string | null {
   const text = typed.trim();
   const bare = withoutIdentifier(text);
-  const item = GS1.test(text) || bare.startsWith("(") ? ITEM.exec(bare)?.[1] : undefined;
-  const digits = item ?? bare;
+  const hasElements = GS1.test(text) || bare.startsWith("(");
+  const [, marked, plain] = ITEM.exec(bare) ?? [];
+  const digits = hasElements ? (marked ?? plain ?? "") : bare;
   if (/^\d{12,13}$/.test(digits)) return digits.padStart(13, "0");
   if (/^\d{14}$/.test(digits)) return digits.replace(/^0/, "");
   if (!/^\d{8}$/.test(digits)) return null;
@@ -61,10 +69,22 @@ function checkDigit(first: string): number {
 /** Whether a code of 13 or 14 digits ends with its check digit. */
 export const isSound = (code: string): boolean => /^\d{13,14}$/.test(code) && checkDigit(code.slice(0, -1)) === Number(code.at(-1));
 
-/** A quantity from a typed text, with a comma or a point; NaN for any other text, or for more than three places. */
-export function quantityOf(typed: string): number {
-  const text = typed.trim().replace(",", ".");
-  return /^\d{1,7}(\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;
+/**
+ * A quantity from a typed text; NaN for any other text. It has a point or a comma before decimals, at most three decimal places, and
+ * no comma that may separate thousands. pantry/domain/quantity.py has the same rule.
+ */
+export const quantityOf = (typed: string): number => (problemOf(typed) ? Number.NaN : numberOf(typed.trim()));
+
+/** Why a typed text is no quantity, empty if it is one. */
+export function problemOf(typed: string): string {
+  const text = typed.trim();
+  if (!WRITTEN.test(text)) return `"${text}" is not a number.`;
+  if (THOUSANDS.test(text)) return `${text} is ambiguous: write ${text.replace(",", "")} or ${text.replace(",", ".")}.`;
+  if (numberOf(text) < 0) return "A quantity must not be negative.";
+  if (numberOf(text) > LARGEST) return `A quantity is at most ${LARGEST}.`;
+  return FOUR_PLACES.test(text.replace(",", ".")) ? "A quantity has at most three decimal places." : "";
 }
+
+const numberOf = (text: string): number => Number(text.replace(",", ".")) || 0; // not -0
 
 export const amount = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 3, useGrouping: false });

@@ -5,7 +5,7 @@ import { ask, read, textOf } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { NAME_LENGTH, UNIT_LENGTH } from "../create";
-import { amount, quantityOf } from "../codes/codes";
+import { amount, problemOf, quantityOf } from "../codes/codes";
 import { API } from "../data/live";
 import { say } from "../data/messages";
 import { take, takePart } from "../data/products";
@@ -77,6 +77,7 @@ function Form({ product, etag, categories, close }: FormProps) {
         inputmode="decimal"
         value={least}
         aria-invalid={Number.isNaN(quantityOf(least))}
+        title={problemOf(least)}
         onInput={(event) => setLeast(event.currentTarget.value)}
       />
       <label for="edit-category">Category</label>

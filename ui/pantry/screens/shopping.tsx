@@ -6,7 +6,7 @@ import { read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { book, undone } from "../actions";
-import { amount, quantityOf } from "../codes/codes";
+import { amount, problemOf, quantityOf } from "../codes/codes";
 import { API } from "../data/live";
 import { products } from "../data/products";
 import { isDone, queue, type Change } from "../data/queue";
@@ -88,6 +88,7 @@ function Item({ item: { ean13, name, unit, suggested } }: { item: ToBuy }) {
           value={typed}
           disabled={isBought}
           aria-invalid={!(quantity > 0)}
+          title={problemOf(typed)}
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
         <span>{unit}</span>

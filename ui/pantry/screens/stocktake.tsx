@@ -5,7 +5,7 @@ import { keep, kept } from "../../kit/data/kept";
 import { Empty } from "../../kit/parts/states";
 import { useQuery } from "../../kit/page/router";
 import { count } from "../actions";
-import { amount, quantityOf } from "../codes/codes";
+import { amount, problemOf, quantityOf } from "../codes/codes";
 import { products, type Known } from "../data/products";
 
 const KEPT = "pantry-stocktake";
@@ -78,6 +78,7 @@ export function Stocktake() {
                 aria-label={`Counted ${name}`}
                 value={found[ean13] ?? ""}
                 aria-invalid={(found[ean13] ?? "") !== "" && Number.isNaN(quantityOf(found[ean13] ?? ""))}
+                title={problemOf(found[ean13] || "0")}
                 onInput={(event) => set(ean13, event.currentTarget.value)}
               />
               <span>{unit}</span>
