@@ -49,6 +49,5 @@ def _row(entry: FunctionEntry, threshold: float) -> FunctionRow:
         exceeded=entry.crap > threshold if entry.state.known else None,
         coverage_needed=coverage_needed(entry.cyclomatic, threshold),
         state=entry.state.value,
-        # A spreadsheet would take a text that begins so for a formula.
-        reason=f"'{entry.reason}" if entry.reason.startswith(("=", "+", "-", "@")) else entry.reason,
+        reason=entry.reason,
     )

@@ -15,6 +15,8 @@ from httpkit.messages.encoding import plain, weights
 
 MEDIA_TYPE = "text/csv"
 
+_MARK = "'"
+"""In front of a text, it makes a cell text for a spreadsheet."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How a formula may begin, in full width too."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -35,7 +37,8 @@ def encode_csv(cls: type, rows: Sequence[Any]) -> bytes:
     """The rows, instances of an attrs class, as UTF-8 text. Members of objects inside are columns too: `product.name`.
 
     The text is safe to open: a cell that a spreadsheet would take for a formula begins with `'`, and control characters, escape
-    sequences of terminals among them, are replaced by U+FFFD.
+    sequences of terminals among them, are replaced by U+FFFD. A text with spaces around it begins with `'` too, so that a reader
+    keeps them. `decode_cell` takes the `'` away.
     """
     names = list(_columns(cls, ""))
     text = io.StringIO(newline="")
@@ -43,6 +46,12 @@ def encode_csv(cls: type, rows: Sequence[Any]) -> bytes:
     writer.writeheader()
     writer.writerows(dict(_cells(row, "")) for row in plain(rows))
     return text.getvalue().encode()
+
+
+def decode_cell(cell: str) -> str:
+    """The text of a cell of `encode_csv`, or of another table: without the `'` of `encode_csv`, or else the spaces around it."""
+    rest = cell.removeprefix(_MARK)
+    return rest if rest != cell and _is_marked(rest) else cell.strip()
 
 
 def _columns(cls: type, prefix: str) -> Iterator[str]:
@@ -72,4 +81,11 @@ def _text(value: Any) -> str:
 
 def _inert(text: str) -> str:
     text = _CONTROL.sub("\ufffd", text)
-    return f"'{text}" if text.startswith(_FORMULA) and _NUMBER.fullmatch(text) is None else text
+    return f"{_MARK}{text}" if _is_marked(text) else text
+
+
+def _is_marked(text: str) -> bool:
+    """Whether a text has a mark in its cell. One that would be taken for a marked one has another mark."""
+    bare = text.lstrip(_MARK)
+    is_changed = text != text.strip() or bare != bare.lstrip()
+    return is_changed or (bare.startswith(_FORMULA) and _NUMBER.fullmatch(bare) is None)

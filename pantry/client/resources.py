@@ -130,12 +130,17 @@ class ProductRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Imported(Resource, frozen=True, kw_only=True):
-    """The result of an import. `unknown` rows may have taken effect or not: a repetition under the same key tells it."""
+    """The result of an import. `unknown` rows may have taken effect or not: a repetition under the same key tells it.
+
+    `ignored` are columns without effect, and `note` how to get the effect that they might be for.
+    """
 
     dry_run: bool
     accepted: int
     refused: int
     unknown: int = 0
+    ignored: Sequence[str] = ()
+    note: str = ""
 
 
 class ImportedMovements(Imported, frozen=True, kw_only=True):

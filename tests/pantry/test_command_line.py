@@ -232,6 +232,11 @@ async def test_tables_of_spreadsheets_are_imported_after_a_preview(line: Line, n
     assert preview.rows[1] == ["1", code, "in", "2.5", "2.5", "201", ""]
     assert (await line.run("movement", "import", "-", typed=movements)).code == 0
     assert await line.server.stock(code) == 2.5
+    exported = f"ean13,name,unit,current_stock,active\n{new_code()},'=Jam,jar,3,true\n"
+    done = await line.run("product", "import", "-", typed=exported)
+    said, *more = done.err.splitlines()
+    assert (done.code, said, more[0]) == (0, "1 row created, 0 refused", "without effect: active, current_stock")
+    assert "current_stock was not booked" in more[1]
 
 
 @pytest.mark.real
@@ -359,10 +364,13 @@ async def test_codes_are_assigned_and_a_scanned_case_books_its_factor(line: Line
 @pytest.mark.real
 async def test_a_scanner_s_lines_have_documents(line: Line, code: str) -> None:
     await line.server.create(code, name="Flour")
-    result = await line.run("scan", "--in", "--quantity", "6", "--json", typed=f"{code}\n2\nfoo\nu\n")
+    typed = f"{code}\n2\nfoo\nu\n0,5\n]C1010{code}10LOT-96385074\nLOT-{code}\n]C110{code}\n1,000\n1_0\n"
+    result = await line.run("scan", "--in", "--quantity", "6", "--json", typed=typed)
     said = [json.loads(text) for text in result.out.splitlines()]
-    assert (result.code, [one["did"] for one in said]) == (7, ["in", "set", None, "undo"])
+    assert (result.code, [one["did"] for one in said]) == (7, ["in", "set", None, "undo", "set", "in", *[None] * 4])
     assert (said[0]["stock"], said[0]["low"], said[0]["movement"]["quantity"], said[3]["stock"]) == (6, False, 6, 0)
+    assert (said[4]["quantity"], said[5]["stock"], await line.server.stock(code)) == (0.5, 0.5, 0.5)
+    assert "write 1000 or 1.000" in said[-2]["error"]
 
 
 @pytest.mark.real

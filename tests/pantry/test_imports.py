@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.support.pantry.system import API, Answer, Server
+from tests.support.pantry.system import API, FLOUR, Answer, Server
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
@@ -76,6 +76,40 @@ async def test_a_table_with_a_column_twice_is_refused(server: Server, code: str)
     answer = await server.ask("POST", f"{API}/movements:batch", data=table, headers={"Content-Type": "text/csv"})
     assert (answer.status, "several columns quantity" in answer.body["error"]) == (400, True), answer
     assert await server.stock(code) == 0
+
+
+@pytest.mark.parametrize(("path", "names"), [("movements", "ean13;code;type;quantity"), ("products", "code;ean13;name;unit")])
+async def test_a_table_with_two_columns_for_the_code_is_refused(server: Server, code: str, path: str, names: str) -> None:
+    cells = {"movements": f"{code};{FLOUR};in;1", "products": f"{FLOUR};{code};Jam;jar"}[path]
+    answer = await server.ask(
+        "POST", f"{API}/{path}:batch", data=f"{names}\n{cells}\n".encode(), headers={"Content-Type": "text/csv"}
+    )
+    assert (answer.status, "several columns for the code: " in answer.body["error"]) == (400, True), answer
+
+
+async def test_an_export_of_products_is_imported_as_it_was(server: Server, new_code: Callable[[], str]) -> None:
+    names = ("=1+1", "'=1+1", "-x", " Jam", "Jam ", "@home", "+49", "'t Zand")
+    shelf = (await server.post("/categories", {"name": f"=shelf {new_code()}"})).body["id"]
+    codes = [new_code() for _ in names]
+    for code, name in zip(codes, names, strict=True):
+        await server.create(code, name=name, category_id=shelf)
+    exported = await server.ask("GET", f"{API}/products?category={shelf}", headers={"Accept": "text/csv"})
+    body = (await _imported(server, "/products:batch?dry_run=true", exported.body)).body
+    assert {row["ean13"]: row["name"] for row in body["results"]} == dict(zip(codes, names, strict=True))
+    assert {row["status"] for row in body["results"]} == {409}, "they are there"
+
+
+async def test_what_has_no_effect_is_named_and_how_to_book_a_stock(server: Server, new_code: Callable[[], str]) -> None:
+    code = new_code()
+    table = f"ean13;name;unit;current_stock;active;shelf;empty\n{code};Jam;jar;3;false;2;\n"
+    for query in ("?dry_run=true", ""):
+        body = (await _imported(server, f"/products:batch{query}", table)).body
+        assert (body["accepted"], body["ignored"]) == (1, ["active", "current_stock", "shelf"])
+        assert "current_stock was not booked: a product begins without stock" in body["note"]
+    assert await server.stock(code) == 0
+    rows = [{"product_ean13": code, "type": "in", "quantity": 1, "code": FLOUR, "created_at": "2020-01-01T00:00:00Z"}]
+    body = (await server.post("/movements:batch", rows)).body
+    assert (body["accepted"], body["ignored"], "note" in body) == (1, ["code", "created_at"], False)
 
 
 async def test_a_byte_order_mark_in_front_of_any_form_of_rows_is_left_out(server: Server, new_code: Callable[[], str]) -> None:
@@ -150,7 +184,7 @@ async def test_tables_of_spreadsheets_are_previewed_as_they_are_read_and_then_im
         (400, None, None),
         (400, None, None),
     ]
-    assert dry["results"][4]["error"] == "quantity: two is not a number"
+    assert dry["results"][4]["error"] == "quantity: 'two' is not a number"
     booked = (await _imported(server, "/movements:batch", movements)).body
     assert (booked["accepted"], await server.stock(code)) == (2, 2.375)
 
@@ -160,7 +194,7 @@ async def test_tables_of_spreadsheets_are_previewed_as_they_are_read_and_then_im
     [
         *((";", "1,000", 1.0), (";", "1.5", 1.5), (";", "0.125", 0.125), (";", "1.000", "write 1000 or 1,000")),
         *(("\t", "1.000", 1.0), ("\t", "1,5", 1.5), ("\t", "0,125", 0.125), ("\t", "12,345", "write 12345 or 12.345")),
-        *((",", '"1,000"', "write 1000 or 1.000"), (",", "1.000", 1.0), (",", "1_0", "is not a number")),
+        *((",", '"1,000"', "write 1000 or 1.000"), (",", "1.000", 1.0), (",", "1_0", "is not a number"), (";", ",5", 0.5)),
     ],
 )
 async def test_a_number_that_may_have_thousands_is_refused(

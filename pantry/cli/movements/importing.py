@@ -128,6 +128,10 @@ def _report(
     again = "" if done.dry_run else f": {_repeat(key)}"
     unknown = f", {done.unknown} not known{again}" if done.unknown else ""
     session.output.note(f"{count(done.accepted, 'row')} {would}{verb}, {done.refused} {would}refused{unknown}")
+    if done.ignored:
+        session.output.note(f"without effect: {', '.join(done.ignored)}")
+    if done.note:
+        session.output.note(done.note)
     return ExitCode.PARTIAL if done.refused or done.unknown else ExitCode.OK
 
 

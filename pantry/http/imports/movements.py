@@ -13,7 +13,18 @@ from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.domain.product import MovementRecorded
 from pantry.domain.quantity import number as quantity_number
-from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, UNKNOWN, Columns, ImportRequest, Refusal, counts_of, read, results_of
+from pantry.http.imports.rows import (
+    IGNORED,
+    MAX_BODY,
+    TIME_LIMIT,
+    UNKNOWN,
+    Columns,
+    ImportRequest,
+    Refusal,
+    counts_of,
+    read,
+    results_of,
+)
 from pantry.http.movements import GivenMovement
 from pantry.http.services import Services
 from servicekit.command_context import context
@@ -50,6 +61,7 @@ class ImportBody:
     accepted: int = member()
     refused: int = member()
     unknown: int = member(description=UNKNOWN)
+    ignored: Sequence[str] = member(description=IGNORED)
     results: Sequence[ImportedRow] = member()
 
 
@@ -60,14 +72,15 @@ async def import_movements(request: ImportRequest, call: Call[Services]) -> Answ
     Commas, semicolons or tabs separate its cells, and decimals may have a comma.
     """
     # A hundred thousand rows take seconds to read: not in the event loop.
-    good, bad = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _movement)
-    shown = good if request.dry_run else {}
-    refused = {number: _refused(number, refusal) for number, refusal in bad.items()}
-    booking = call.services.imports.book(good, context(call), dry_run=request.dry_run)
-    del good  # what is booked is kept no longer than that takes
+    found = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _movement)
+    ignored = found.ignored
+    shown = found.good if request.dry_run else {}
+    refused = {number: _refused(number, refusal) for number, refusal in found.bad.items()}
+    booking = call.services.imports.book(found.good, context(call), dry_run=request.dry_run)
+    del found  # what is booked is kept no longer than that takes
     rows, last = await results_of(refused, booking, lambda number, outcome: _result(number, outcome, shown.get(number)))
     counts = counts_of([row.status for row in rows])
-    answer = ImportBody(dry_run=request.dry_run, results=rows, **counts)
+    answer = ImportBody(dry_run=request.dry_run, ignored=ignored, results=rows, **counts)
     return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)
 
 

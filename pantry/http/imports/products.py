@@ -14,7 +14,18 @@ from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import NewProduct
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.quantity import number as quantity_number
-from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, UNKNOWN, Columns, ImportRequest, Refusal, counts_of, read, results_of
+from pantry.http.imports.rows import (
+    IGNORED,
+    MAX_BODY,
+    TIME_LIMIT,
+    UNKNOWN,
+    Columns,
+    ImportRequest,
+    Refusal,
+    counts_of,
+    read,
+    results_of,
+)
 from pantry.http.products import ProductValues
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, checked_ean13
@@ -26,6 +37,11 @@ COLUMNS = Columns(
     needed=("name", "unit"),
     quantity="min_stock",
     others=("category", "category_id", "description"),
+)
+_STOCK = "current_stock"
+_NOTE = (
+    f"{_STOCK} was not booked: a product begins without stock. Import it as movements: rows with the code, the type `in` and the "
+    "quantity"
 )
 
 
@@ -51,6 +67,8 @@ class ImportedProducts:
     accepted: int = member()
     refused: int = member()
     unknown: int = member(description=UNKNOWN)
+    ignored: Sequence[str] = member(description=IGNORED)
+    note: str | Unset = member(default=UNSET, description="how to book a stock that the rows have")
     results: Sequence[ImportedProduct] = member()
 
 
@@ -68,19 +86,22 @@ async def import_products(request: ImportRequest, call: Call[Services]) -> Answe
     A table has names in its first line: `ean13`, `name` and `unit`, perhaps `min_stock`, `category` (its name) or `category_id`,
     and `description`. Commas, semicolons or tabs separate its cells, and decimals may have a comma.
     """
-    good, bad = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _product)
-    refused = {number: _refused(number, refusal) for number, refusal in bad.items()}
+    found = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, product_of_row)
+    refused = {number: _refused(number, refusal) for number, refusal in found.bad.items()}
 
     def result(number: int, outcome: ProductOutcome | Exception) -> ImportedProduct:
-        return _result(number, outcome, good[number], dry_run=request.dry_run)
+        return _result(number, outcome, found.good[number], dry_run=request.dry_run)
 
-    rows, last = await results_of(refused, call.services.imports.create(good, context(call), dry_run=request.dry_run), result)
+    creating = call.services.imports.create(found.good, context(call), dry_run=request.dry_run)
+    rows, last = await results_of(refused, creating, result)
     counts = counts_of([row.status for row in rows])
-    answer = ImportedProducts(dry_run=request.dry_run, results=rows, **counts)
+    note = _NOTE if _STOCK in found.ignored else UNSET
+    answer = ImportedProducts(dry_run=request.dry_run, ignored=found.ignored, note=note, results=rows, **counts)
     return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)
 
 
-def _product(row: Mapping[str, Any]) -> NewProduct:
+def product_of_row(row: Mapping[str, Any]) -> NewProduct:
+    """The product of a row. Raises the errors of cattrs."""
     given = JSON.structure(row, ProductRow)
     return NewProduct(ean13=given.ean13, details=given.details, category=given.category or "")
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 from cattrs.errors import BaseValidationError
 
 from httpkit.errors import FieldError
 from httpkit.messages import body
+from httpkit.messages.csv_form import decode_cell
 from httpkit.messages.decoding import flatten
 from httpkit.messages.fields import message, payload, query
 from httpkit.problems import INTERNAL, Invalid, Malformed, status_of, text_of
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import Results
-from pantry.domain import ean13, gtin
+from pantry.domain import ean13, gtin, quantity
 
 T = TypeVar("T")
 
@@ -34,13 +34,14 @@ TABLE, LINES = "text/csv", "application/x-ndjson"
 _SEPARATORS = ",;\t"
 _LONGEST_HEAD = 65_536
 """Characters of the first line that are searched for names."""
-_NUMBER = re.compile(r"-?[0-9]{1,40}([.,][0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
-_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,])[0-9]{3}")
-"""The form of a number whose comma or point may separate thousands."""
 UNKNOWN = (
     "rows of which it is not known whether they took effect: their status is 500 or more; a repetition with the same key tells it"
 )
 """The description of the member `unknown` of an answer."""
+IGNORED = "columns, or members of rows, that have no effect"
+"""The description of the member `ignored` of an answer."""
+_MOST_IGNORED = 50
+"""Names in that member."""
 
 
 @message
@@ -67,7 +68,12 @@ class Columns:
     @property
     def known(self) -> Collection[str]:
         """The names that have a meaning."""
-        return {*self.codes, *self.needed, self.quantity, *self.others}
+        return {*self.codes, *self.members}
+
+    @property
+    def members(self) -> Collection[str]:
+        """The names of the members of a row in JSON."""
+        return {self.code, *self.needed, self.quantity, *self.others}
 
     @property
     def code(self) -> str:
@@ -94,18 +100,31 @@ class Refusal:
         return cls(status, INTERNAL if status is HTTPStatus.INTERNAL_SERVER_ERROR else text_of(error))
 
 
-def read(
-    raw: bytes, media: str, columns: Columns, structure: Callable[[Mapping[str, Any]], T]
-) -> tuple[dict[int, T], dict[int, Refusal]]:
-    """Return, by number, the rows that `structure` accepts, and the refusals of the others. Raises Malformed, Invalid."""
+@attrs.frozen
+class Rows(Generic[T]):
+    """The rows of a file by number: the good ones, and the refusals of the others.
+
+    `ignored` are the names of values that have no meaning, at most 50.
+    """
+
+    good: dict[int, T]
+    bad: dict[int, Refusal]
+    ignored: Sequence[str]
+
+
+def read(raw: bytes, media: str, columns: Columns, structure: Callable[[Mapping[str, Any]], T]) -> Rows[T]:
+    """Return the rows of a file, the good ones as `structure` makes them. Raises Malformed, Invalid."""
     good: dict[int, T] = {}
     bad: dict[int, Refusal] = {}
+    ignored: dict[str, None] = {}
     for number, row in enumerate(_rows(raw, media, columns), 1):
         if number > columns.most:
             raise Invalid([FieldError(f"at most {columns.most} rows at a time")])
         if isinstance(row, FieldError):
             bad[number] = Refusal(HTTPStatus.BAD_REQUEST, row.detail)
             continue
+        if len(ignored) < _MOST_IGNORED:
+            ignored |= dict.fromkeys(row.keys() - columns.members)
         try:
             good[number] = structure(row)
         except BaseValidationError as error:
@@ -113,7 +132,7 @@ def read(
             bad[number] = Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, wrong)
         except ValueError as error:
             bad[number] = Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-    return good, bad
+    return Rows(good, bad, sorted(ignored)[:_MOST_IGNORED])
 
 
 async def results_of(
@@ -169,14 +188,11 @@ def _of_table(text: str, columns: Columns) -> Iterator[Mapping[str, Any] | Field
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         names = [name.strip().lower() for name in next(lines)]
-        meant = columns.known
-        known = [name if name in meant else "" for name in names]
-        if repeated := [name for name in dict.fromkeys(known) if name and known.count(name) > 1]:
-            raise Invalid([FieldError(f"the first line has several columns {', '.join(repeated)}", pointer="#")])
+        _check_names(names, columns)
         for line in lines:
-            cells = [cell.strip() for cell in line]
+            cells = [decode_cell(cell) for cell in line]
             if any(cells):
-                yield _of_cells(known, cells, columns, separator)
+                yield _of_cells(names, cells, columns, separator)
     except csv.Error as error:
         raise Invalid([FieldError(f"line {lines.line_num}: {error}", pointer="#")]) from None
 
@@ -189,8 +205,17 @@ def _head(text: str, separator: str) -> Sequence[str]:
     return [name.strip().lower() for name in names]
 
 
+def _check_names(names: Sequence[str], columns: Columns) -> None:
+    """Raise Invalid if two columns have one meaning: the cells of one would count, silently."""
+    if repeated := [name for name in dict.fromkeys(names) if name in columns.known and names.count(name) > 1]:
+        raise Invalid([FieldError(f"the first line has several columns {', '.join(repeated)}", pointer="#")])
+    if len(codes := [name for name in names if name in columns.codes]) > 1:
+        problem = f"the first line has several columns for the code: {', '.join(codes)}; leave all but one out"
+        raise Invalid([FieldError(problem, pointer="#")])
+
+
 def _of_cells(names: Sequence[str], cells: Sequence[str], columns: Columns, separator: str) -> Mapping[str, Any] | FieldError:
-    """The row that cells without spaces around them are. A name is empty for a column that has no meaning."""
+    """The row of a line. Empty cells are left out."""
     if len(cells) > len(names) and any(cells[len(names) :]):
         return FieldError("has more cells than the first line")
     row: dict[str, Any] = {name: cell for name, cell in zip(names, cells, strict=False) if cell and name}
@@ -198,8 +223,8 @@ def _of_cells(names: Sequence[str], cells: Sequence[str], columns: Columns, sepa
     try:
         if codes:
             row[columns.code] = _code(codes[0])
-        if (quantity := row.get(columns.quantity)) is not None:
-            row[columns.quantity] = _number(quantity, columns.quantity, separator)
+        if (written := row.get(columns.quantity)) is not None:
+            row[columns.quantity] = _number(written, columns.quantity, separator)
     except ValueError as error:
         return FieldError(str(error))
     return row
@@ -215,15 +240,9 @@ def _code(text: str) -> str:
     return codes[0] if codes else text
 
 
-def _number(text: str, name: str, separator: str) -> Decimal:
-    """A quantity with a point or a comma before its decimals. Raises ValueError if it may mean thousands.
-
-    Spreadsheets separate cells by `;` if decimals have a comma: a point may separate thousands there, and a comma elsewhere.
-    """
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{name}: {text} is not a number")
-    decimal, other = (",", ".") if separator == ";" else (".", ",")
-    thousands = _THOUSANDS.fullmatch(text)
-    if thousands is not None and thousands[1] == other:
-        raise ValueError(f"{name}: {text} is ambiguous: write {text.replace(other, '')} or {text.replace(other, decimal)}")
-    return Decimal(text.replace(",", "."))
+def _number(written: str, name: str, separator: str) -> Decimal:
+    """A quantity. Raises ValueError. Spreadsheets separate cells by `;` if decimals have a comma."""
+    try:
+        return quantity.read(written, "," if separator == ";" else ".")
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

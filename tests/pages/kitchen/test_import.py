@@ -39,6 +39,14 @@ async def test_a_table_that_is_being_booked_gets_no_second_key(kitchen: PantrySy
     assert (len(keys), await kitchen.one.stock(MILK)) == (1, before + 2)
 
 
+async def test_columns_without_effect_are_named_and_how_to_book_a_stock(cook: Visitor) -> None:
+    page = await cook.open("/?view=import")
+    await page.get_by_label("Table").fill(f"ean13,name,unit,current_stock\n{code(970)},'=Jam,jar,3\n")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(page.get_by_role("list", name="Rows")).to_contain_text(f"{code(970)} =Jam, jar")
+    await expect(page.get_by_text("Columns without effect: current_stock. current_stock was not booked")).to_be_visible()
+
+
 @pytest.mark.parametrize("leaves", ["by a link", "by a reload"])
 async def test_a_table_keeps_its_key_while_the_view_is_left(kitchen: PantrySystem, cook: Visitor, leaves: str) -> None:
     """The table was booked, and its answer is lost. On return it is sent under its key, and takes effect once."""

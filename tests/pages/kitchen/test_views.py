@@ -241,7 +241,7 @@ async def test_products_and_movements_are_imported_after_a_preview(kitchen: Pant
     await page.get_by_role("button", name="Preview").click()
     await expect(rows.nth(0)).to_contain_text("2.5 there then")
     await expect(rows.nth(1)).to_contain_text("insufficient stock")
-    await expect(rows.nth(2)).to_contain_text("quantity: x is not a number")
+    await expect(rows.nth(2)).to_contain_text("quantity: 'x' is not a number")
     assert await kitchen.one.stock(new) == 0
     await page.get_by_role("button", name="Book 1 of 3").click()
     await expect(page.get_by_text("1 rows are done, 2 refused")).to_be_visible()

@@ -32,6 +32,10 @@ interface Imported {
   refused: number;
   /** Rows that may have taken effect: the log has not answered. */
   unknown: number;
+  /** Columns without effect. */
+  ignored: readonly string[];
+  /** How to get the effect that they might be for. */
+  note?: string;
   results: readonly Row[];
 }
 
@@ -40,6 +44,7 @@ interface Preview {
   kind: Kind;
   table: string;
   rows: readonly Row[];
+  ignored: string;
   accepted: number;
   key: string;
   /** It was sent, and not all of its results are known: it can be sent again under its key. */
@@ -109,9 +114,9 @@ const look = (table: string): void =>
     set({ result: "" });
     show(null);
     const kind = kindOf(table);
-    const { results, accepted } = await send(kind, table, { dryRun: true });
+    const { results, accepted, ignored, note = "" } = await send(kind, table, { dryRun: true });
     if (!results.length) throw new Error("There is no row below the names.");
-    show({ kind, table, rows: results, accepted, key: newKey(), open: false });
+    show({ kind, table, rows: results, ignored: ignoredText(ignored, note), accepted, key: newKey(), open: false });
   });
 
 const load = (file: File): void =>
@@ -172,6 +177,7 @@ export function Import() {
       <p class="good" role="status">
         {result}
       </p>
+      {shown?.ignored && <p class="muted">{shown.ignored}</p>}
       {shown && (
         <ul class="changes" aria-label="Rows">
           {shown.rows.map((row) => (
@@ -186,6 +192,9 @@ export function Import() {
     </section>
   );
 }
+
+const ignoredText = (ignored: readonly string[], note: string): string =>
+  ignored.length ? `Columns without effect: ${ignored.join(", ")}.${note ? ` ${note}.` : ""}` : "";
 
 /** A row of the preview with its result, which replaces the expected one. */
 function asDone({ error: _error, stock_after: _stock, ...row }: Row, result: Row | undefined): Row {
