@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 class AggregateId:
     """Names one aggregate, and with it the one exact subject that all its commits are stored under.
 
-    `category` is `<service>.<aggregate>` (`gctd.task`), `id` a single subject token of at most 128 characters out of
+    `category` is `<service>.<aggregate>` (`bank.account`), `id` a single subject token of at most 128 characters out of
     `A-Z a-z 0-9 _ -`. Raises ValueError for anything else: a dot or a wildcard would change what the guard guards.
     """
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 import attrs
 
+from gctd.broker.broker import broker_on, declarations
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging
 from gctd.control.dispatcher import Dispatcher
@@ -46,9 +47,8 @@ from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.git.commands import Git
 from gctd.scan.git.history import Histories
 from gctd.scan.hosts.links import Links
+from gctd.scan.policy import git_settings, repo_policy
 from gctd.settings import Settings
-from gctd.wiring.broker import broker_on, declarations
-from gctd.wiring.policy import git_settings, repo_policy
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.single import Streams

@@ -1,10 +1,10 @@
 """Common parts of the command lines of all services: output, options, failures, exit codes, signals, completion.
 
-PROGRAM = Program(name="pantry", distribution="gctd", summary="...", examples="...", commands={
-    "serve": Command("pantry.cli.processes.service", "Run the ledger."),
+PROGRAM = Program(name="bank", summary="...", examples="...", commands={
+    "serve": Command("bank.cli.serve", "Run the bank."),
 })
 
-@click.command(epilog=examples("pantry list", ...))
+@click.command(epilog=examples("bank list", ...))
 @command()
 async def list_(invocation: Invocation) -> int:
     invocation.output.table([Column("NAME", "id")], rows)

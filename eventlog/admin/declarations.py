@@ -102,7 +102,7 @@ def load(
     """The declarations of a file, by default the `streams.yaml` that this package came with.
 
     `replicas` is the number of servers that hold each stream: 1, or 3 on a cluster. `overrides` replaces single fields, by the
-    name of the stream, consumer or bucket and in the notation of the file: `{"crap-workers": {"ack_wait": "3s"}}`.
+    name of the stream, consumer or bucket and in the notation of the file: `{"workers": {"ack_wait": "3s"}}`.
     Raises DeclarationInvalid.
     """
     return parse(read(path or default_file()), replicas=replicas, overrides=overrides)

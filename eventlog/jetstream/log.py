@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 
-from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import Appended, Proposal
 from eventlog.errors import TooLarge
 from eventlog.jetstream.append import Appender
@@ -16,6 +15,7 @@ from eventlog.jetstream.group_commit import MOST_BYTES, GroupCommit
 from eventlog.jetstream.log_reader import LogReader
 from eventlog.jetstream.message import Message, encode
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.write_health import WriteHealth
 from eventlog.port import DEADLINE
 from eventlog.privacy.encryption import PersonalDataCipher
 from eventlog.registry import Registry

@@ -1,4 +1,4 @@
-"""The exporter of spans: OpenTelemetry's SDK over OTLP/HTTP. It needs the extra `gctd[otel]`."""
+"""The exporter of spans: OpenTelemetry's SDK over OTLP/HTTP. It needs the extra `otel`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OtlpExporter:
 
     def __init__(self, service: str) -> None:
         self._resource = Resource.create({"service.name": service})
-        self._scope = InstrumentationScope("gctd")
+        self._scope = InstrumentationScope("eventlog")
         self._processor = BatchSpanProcessor(OTLPSpanExporter())
 
     def export(

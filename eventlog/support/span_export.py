@@ -1,4 +1,4 @@
-"""Starts the export of spans over OTLP/HTTP, if OTEL_EXPORTER_OTLP_ENDPOINT is set. The libraries are the extra `gctd[otel]`."""
+"""Starts the export of spans over OTLP/HTTP, if OTEL_EXPORTER_OTLP_ENDPOINT is set. The libraries are the extra `otel`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from terminalkit.exits import ExitCode
 
 PROGRAM = Program(
     name="gctd",
-    distribution="gctd",
     summary="Track how risky the functions of Go repositories are to change, by their CRAP score.",
     epilog="""\b
 Examples:

@@ -9,8 +9,8 @@ from itertools import pairwise
 import attrs
 import msgspec
 
-from eventlog.broker.blobs import Blobs
 from eventlog.errors import BlobMissing
+from gctd.broker.blobs import Blobs
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.domain.repo.config import ProjectConfig, effective

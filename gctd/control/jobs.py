@@ -11,7 +11,7 @@ import attrs
 import msgspec
 
 from eventlog import AggregateId, Commit, Context, Decider
-from eventlog.broker.job import Job
+from gctd.broker.job import Job
 from gctd.domain.capabilities import Needs
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo import REPO

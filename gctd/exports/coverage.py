@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import PackageProblem
 from gctd.engines.coverage import count
 from gctd.engines.engine import EngineLimits

@@ -12,12 +12,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog import EventLogError
-from eventlog.broker.queue import Depth
+from gctd.broker.broker import Broker
+from gctd.broker.queue import Depth
 from gctd.control.heartbeat import Heartbeat, WorkerStatus, decoded
 from gctd.control.lanes.lanes import Lanes
 from gctd.domain.task.state import TaskStatus
 from gctd.readmodel.queries import TrackerQueries
-from gctd.wiring.broker import Broker
 from httpkit.ops.metrics import NOT_KNOWN, gauge, total
 from projections.errors import ProjectionError
 

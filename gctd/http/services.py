@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from eventlog.broker.blobs import Blobs
-from eventlog.broker.presence import Presence
+from gctd.broker.blobs import Blobs
+from gctd.broker.presence import Presence
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging
 from gctd.control.forges.receiving import Hooks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from eventlog.broker.presence import PresenceEntry
+from gctd.broker.presence import PresenceEntry
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import Services

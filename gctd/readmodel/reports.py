@@ -10,8 +10,8 @@ from http import HTTPStatus
 import msgspec
 
 from eventlog import Unavailable
-from eventlog.broker.blobs import Blobs
 from eventlog.errors import BlobMissing
+from gctd.broker.blobs import Blobs
 from projections.errors import ProjectionError, StoreUnavailable
 
 MOST_KEPT = 200_000

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from eventlog.commands import Commands
+from gctd.broker.broker import Broker, open_broker
 from gctd.settings import Settings
-from gctd.wiring.broker import Broker, open_broker
 from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.identity import WorkerIdentity, claim

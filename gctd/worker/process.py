@@ -11,12 +11,12 @@ import attrs
 import structlog
 
 from eventlog import Context, EventLog, EventLogError
-from eventlog.broker.job import Job
-from eventlog.broker.presence import Presence
-from eventlog.broker.queue import WorkQueue
 from eventlog.commands import Commands
 from eventlog.support.during import during
 from eventlog.support.ticks import until_tick
+from gctd.broker.job import Job
+from gctd.broker.presence import Presence
+from gctd.broker.queue import WorkQueue
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.control.lanes.queues import JobQueues
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker

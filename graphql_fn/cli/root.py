@@ -12,7 +12,6 @@ from terminalkit.exits import ExitCode
 
 PROGRAM = Program(
     name="graphql-fn",
-    distribution="gctd",
     summary="Evaluate a GraphQL query, or serve the function that does: graphql-fn '{ hello }'.",
     epilog="""\b
 Examples:

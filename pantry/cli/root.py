@@ -7,7 +7,6 @@ from terminalkit.exits import ExitCode
 
 PROGRAM = Program(
     name="pantry",
-    distribution="gctd",
     summary="Keep the stock of a pantry: products by their barcodes, movements in and out, low stock.",
     epilog="""\b
 Examples:

@@ -9,7 +9,6 @@ from terminalkit.exits import ExitCode
 
 PROGRAM = Program(
     name="projections",
-    distribution="gctd",
     summary="Look at read models and at the event log that they are made from.",
     epilog="""\b
 Examples:

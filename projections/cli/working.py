@@ -47,7 +47,7 @@ async def ordered(
     import msgspec  # noqa: PLC0415 - slow
 
     from eventlog import OutcomeUnknown, Unavailable  # noqa: PLC0415 - slow
-    from eventlog.broker.requests import ask  # noqa: PLC0415 - slow
+    from eventlog.jetstream.requests import ask  # noqa: PLC0415 - slow
     from projections.projector.projector import Projector  # noqa: PLC0415 - slow
     from projections.rebuild.operations import AdminCommand, AdminHandler, outcome_of, subject_of  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_of, store_at  # noqa: PLC0415 - slow

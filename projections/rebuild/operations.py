@@ -87,7 +87,7 @@ class AdminHandler:
         self._turn = asyncio.Lock()
 
     def take(self, request: bytes) -> Awaitable[bytes] | None:
-        """An order from the broker, if it is for this database: see `eventlog.broker.requests`."""
+        """An order from the broker, if it is for this database: see `eventlog.jetstream.requests`."""
         try:
             order = msgspec.json.decode(request, type=AdminCommand)
         except msgspec.DecodeError:

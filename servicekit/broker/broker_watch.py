@@ -11,10 +11,10 @@ import structlog
 
 from eventlog import Unavailable
 from eventlog.admin.sizes import AIM
-from eventlog.broker.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes
 from eventlog.support.ticks import tick
 from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_all
 

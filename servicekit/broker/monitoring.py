@@ -13,7 +13,7 @@ import aiohttp
 import attrs
 import msgspec
 
-from eventlog.broker.write_health import STORE_FULL, Room
+from eventlog.jetstream.write_health import STORE_FULL, Room
 from httpkit.errors import HttpkitError
 from httpkit.server.guard import is_loopback
 
@@ -146,7 +146,7 @@ def explained(fault: str) -> str:
         return f"nats-server says: {fault}"
     return (
         f"nats-server has closed a stream after a write error: {fault}. Make room on its disk, then restart that nats-server: it "
-        "does not open the stream again by itself; `gctd up` and `pantry up` restart theirs"
+        "does not open the stream again by itself"
     )
 
 

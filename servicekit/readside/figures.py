@@ -8,10 +8,10 @@ from math import inf
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from eventlog.admin.scrub import LogScrubber
-from eventlog.broker.write_health import Room, WriteState
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.write_health import Room, WriteState
 from httpkit.ops.metrics import gauge, total
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState

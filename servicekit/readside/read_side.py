@@ -13,10 +13,10 @@ from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
 from eventlog.admin.scrub import LogScrubber
-from eventlog.broker.requests import RequestServer
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
+from eventlog.jetstream.requests import RequestServer
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.during import until_one_ends
 from eventlog.support.ticks import until_tick

@@ -9,9 +9,9 @@ import attrs
 
 from eventlog import Unavailable
 from eventlog.admin.scrub import LogScrubber
-from eventlog.broker.write_health import WriteState
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.write_health import WriteState
 from httpkit.ops.health import Check, Unknown
 from projections.errors import ProjectorStopped
 from projections.keys import LogKeys

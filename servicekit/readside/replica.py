@@ -12,7 +12,6 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Unavailable
-from eventlog.broker.blobs import BlobStore
 from eventlog.history.search import EventFilter, Page, search
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -68,7 +67,8 @@ class ReadReplica:
         self.tables = ReplicaTables(url, model)
         self._model = model
         self._max_lag = max_lag
-        self._connection = connection
+        self.connection = connection
+        """The broker that it follows; None without one."""
         self._searching = asyncio.Semaphore(_SEARCHES)
         self._waits_since: float | None = None
         self._damaged: LogDamaged | None = None
@@ -81,10 +81,6 @@ class ReadReplica:
             made = frames(self._event_log)
             self.hub = Hub(made.replay)
             self._feed = Feed(made, self.hub)
-
-    def blobs(self, bucket: str) -> BlobStore | None:
-        """Bodies that the events name; None without a broker."""
-        return None if self._connection is None else BlobStore(self._connection, bucket)
 
     @asynccontextmanager
     async def running(self, background: BackgroundWork) -> AsyncIterator[None]:
@@ -207,10 +203,10 @@ class ReadReplica:
 
     async def _check_events(self) -> None:
         assert self.hub is not None
-        assert self._connection is not None
+        assert self.connection is not None
         if self._damaged is not None:
             raise ProjectorStopped(str(self._damaged))
-        if not self._connection.connected:
+        if not self.connection.connected:
             raise Unavailable("the broker is not connected")
         await self.hub.check()
         if self._waits_since is not None:

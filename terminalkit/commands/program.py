@@ -40,14 +40,13 @@ class Command:
 
 @attrs.frozen(kw_only=True, slots=False)
 class Program:
-    """A program `name` of a `distribution`, or of a `version` if it belongs to none.
+    """A program `name`, of the `version` of the distribution that installs it, unless another is given.
 
     `summary` and `epilog` (examples, sources of settings) are parts of its help. `meanings` and `hints` are the program's own
     words for the meaning of some exit codes and for the advice. `asking` is the advice for a failed request to its server.
     """
 
     name: str
-    distribution: str = ""
     version: str | None = None
     summary: str
     epilog: str
@@ -127,10 +126,15 @@ class Program:
     def _version(self, ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it
         del param
         if value and not ctx.resilient_parsing:
-            from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
-
-            click.echo(f"{self.name} {self.version or version(self.distribution)}")
+            click.echo(f"{self.name} {self.version or _installed_version(self.name)}")
             ctx.exit()
+
+
+def _installed_version(program: str) -> str:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and seldom wanted
+
+    versions = [script.dist.version for script in entry_points(group="console_scripts", name=program) if script.dist is not None]
+    return versions[0] if versions else "(not installed)"
 
 
 ASKING = "completion"

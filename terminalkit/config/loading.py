@@ -5,7 +5,7 @@
         port: int = setting(default=8080, key="server.port", ge=0, le=65535, help="Port to listen on; 0: a free one.")
         read_timeout: float = setting(default=15.0, key="server.readtimeout", duration=True)
 
-    loaded = load(PantrySettings, prefix="PANTRY", flags=flags, env=os.environ, file=Path(".pantry.yaml"))
+    loaded = load(BankSettings, prefix="BANK", flags=flags, env=os.environ, file=Path(".bank.yaml"))
 
 The environment variable of `server.port` is `PANTRY_SERVER_PORT`, unless `env` names another. Keys in a file are nested or
 dotted, in any case.

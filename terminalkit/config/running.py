@@ -96,7 +96,7 @@ def _placed(variables: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _running() -> Sequence[RunningSystem]:
-    """The running systems. A part of another system is not one of them: the server of `gctd up` announces itself as well."""
+    """The running systems. A server that another system has started announces itself too, and is not one of them."""
     found = [system for file in sorted(_directory().glob("*.json")) if (system := _read(file)) is not None]
     pids = {system.pid for system in found}
     return [system for system in found if system.parent not in pids]

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
@@ -48,7 +49,7 @@ def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
     logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
     before = os.umask(PRIVATE)
     ctx = click.get_current_context(silent=True)
-    export_rest = span_export.start("gctd" if ctx is None else ctx.command_path.replace(" ", "-"))
+    export_rest = span_export.start(Path(sys.argv[0]).stem if ctx is None else ctx.command_path.replace(" ", "-"))
     try:
         run_busy(program)
     finally:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gctd.domain.errors import BadInput
+from gctd.scan.policy import git_settings, module_downloads, read_credentials
 from gctd.settings import Settings
-from gctd.wiring.policy import git_settings, module_downloads, read_credentials
 
 
 def netrc(directory: Path, text: str, mode: int = 0o600) -> Path:

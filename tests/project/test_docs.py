@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 from reference.commands import contexts
 
 from eventlog import Position
-from eventlog.broker.write_health import WriteHealth
 from eventlog.jetstream.transport.connection import Counters
+from eventlog.jetstream.write_health import WriteHealth
 from eventlog.support.histogram import Timings
 from gctd.cli.root import PROGRAM as GCTD
 from gctd.http.api import TABLE

@@ -44,13 +44,13 @@ LAYERS = (  # the first that matches counts
     *(Layer(f"{package}.*", _CORE[place + 1 :], ("projections.cli.*",)) for place, package in enumerate(CORE)),
     Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
     Layer("graphql_fn.handlers.*", ("graphql_fn.core.*",)),
-    Layer("graphql_fn.*", (*_CORE[:-1], *_READMODELS, *_COMPARISONS)),
+    Layer("graphql_fn.*", (*_CORE[:-1], *_READMODELS, *_COMPARISONS, "gctd.broker.blobs")),
     *(
         layer
         for service in ("gctd", "pantry")
         for layer in (
             Layer(f"{service}.domain.*", _VALUES),
-            Layer(f"{service}.readmodel.*", (f"{service}.domain.*", *_CORE)),
+            Layer(f"{service}.readmodel.*", (f"{service}.domain.*", f"{service}.broker.blobs", *_CORE)),
             *(Layer(f"{service}.{top}", (f"{service}.*", *_CORE)) for top in ("cli.*", "up.*", "__main__")),
             Layer(f"{service}.http.*", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),
             Layer(f"{service}.serve", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),

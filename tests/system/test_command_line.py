@@ -13,8 +13,8 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from gctd.broker.broker import JOBS
 from gctd.cli.root import PROGRAM
-from gctd.wiring.broker import JOBS
 from tests.support.log.nats import plain_client
 from tests.support.pace import within
 from tests.support.pantry.system import pantry_system

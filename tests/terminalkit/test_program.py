@@ -41,7 +41,6 @@ FLAGS = SettingFlags.of(SettingsSource(Settings, "SHOP", ".shop.yaml"))
 
 PROGRAM = Program(
     name="shop-till",
-    distribution="click",
     summary="Sell things.",
     epilog="\b\nExamples:\n  shop-till list",
     commands={

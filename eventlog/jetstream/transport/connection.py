@@ -49,7 +49,7 @@ class Counters:
 
 
 class Connection:
-    """One connection to NATS: `async with Connection.open("nats://127.0.0.1:4222", name="gctd-serve") as connection`."""
+    """One connection to NATS: `async with Connection.open("nats://127.0.0.1:4222", name="bank-serve") as connection`."""
 
     def __init__(self, options: ConnectionOptions) -> None:
         self.options = options

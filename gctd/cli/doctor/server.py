@@ -9,11 +9,11 @@ from typing import Any
 from eventlog.errors import EventLogError, Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.broker import EVENTS
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.client.api import Client
 from gctd.domain.registry import REGISTRY
 from gctd.settings import Settings
-from gctd.wiring.broker import EVENTS
 from terminalkit.client.errors import ClientError, NotAllowed
 from terminalkit.client.errors import Unavailable as ServerUnavailable
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from eventlog.admin.declarations import load
-from eventlog.broker.write_health import WARN_AT, Room
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, ask
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.write_health import WARN_AT, Room
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.settings import Settings
 from projections.errors import ProjectionError

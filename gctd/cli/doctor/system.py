@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
 from eventlog.admin import reconcile as streams
-from eventlog.broker.presence import Presence
-from eventlog.broker.queue import WorkQueue
 from eventlog.embedded.nats import OLDEST_VERSION
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import Refused, call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.broker import EVENTS, JOBS, WORKERS, declarations
+from gctd.broker.presence import Presence
+from gctd.broker.queue import WorkQueue
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.cli.doctor.server import server_checks
 from gctd.cli.doctor.store import store_checks
@@ -25,7 +26,6 @@ from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from gctd.settings import Settings
-from gctd.wiring.broker import EVENTS, JOBS, WORKERS, declarations
 from projections.errors import ProjectionError, StoreUnavailable
 from projections.stores.databases import reader_at
 from terminalkit.client.errors import ClientError, NotAllowed

@@ -15,12 +15,12 @@ import attrs
 from eventlog.admin.declarations import Declarations, load
 from eventlog.embedded.access import BrokerAccess
 from eventlog.embedded.nats import EmbeddedServer, Membership
+from gctd.broker.broker import overrides
 from gctd.cli.up.children import ChildProgram, Ready
 from gctd.cli.up.places import Places
 from gctd.cli.up.ports import Ports, choose
 from gctd.cli.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.settings import SETTINGS
-from gctd.wiring.broker import overrides
 from projections.stores.postgres.server import PostgresServer
 from terminalkit.config import durations
 from terminalkit.config.loading import SettingsError

@@ -19,7 +19,7 @@ from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import GitError, ScanError
 from gctd.scan.git.commands import Git
 from gctd.scan.git.history import Histories
-from gctd.wiring.policy import RepoPolicy
+from gctd.scan.policy import RepoPolicy
 
 LONGEST = 60.0
 """Seconds that a question to a remote may take."""

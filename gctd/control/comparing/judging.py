@@ -11,9 +11,9 @@ import attrs
 import structlog
 
 from eventlog import Context, EventLog, EventLogError
-from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands
 from eventlog.support.ticks import tick
+from gctd.broker.blobs import Blobs
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.comparing.baselines import Baseline, Baselines, different
 from gctd.control.comparing.pairs import AnalysisPair, compared

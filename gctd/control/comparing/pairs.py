@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 import attrs
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.engines.changes.comparison import Comparison, compare

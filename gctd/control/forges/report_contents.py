@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.control.comparing.comments import comment_on
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.comparing.pairs import AnalysisPair, compared

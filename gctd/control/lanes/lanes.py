@@ -16,12 +16,12 @@ import attrs
 import structlog
 
 from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, EventLogError, UndecodableCommit
-from eventlog.broker.presence import Presence
-from eventlog.broker.queue import JobState
 from eventlog.commands import Commands
 from eventlog.support import spans
 from eventlog.support.ticks import tick
 from eventlog.support.trace import Trace
+from gctd.broker.presence import Presence
+from gctd.broker.queue import JobState
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted

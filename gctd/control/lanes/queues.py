@@ -7,9 +7,9 @@ from functools import partial
 
 import attrs
 
-from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import ask, call, persist, subjects_of
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.queue import WorkQueue
 from gctd.control.jobs import JobKind
 
 SCAN_STREAM, SCAN_CONSUMER = "crap_jobs_scan", "crap-workers"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from gctd.wiring.policy import RepoPolicy
+from gctd.scan.policy import RepoPolicy
 
 MOST_PROJECTS = 999
 """Limit of the tasks of one request: with the repository's own commit they fill an atomic batch."""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 
 from eventlog import Commit, Context, EventLog
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.errors import BadInput, NotFound, Overtaken, Refused

@@ -16,9 +16,9 @@ import attrs
 import structlog
 
 from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
-from eventlog.broker.presence import Presence
 from eventlog.commands import Commands
 from eventlog.support.ticks import until_tick
+from gctd.broker.presence import Presence
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.control.jobs import JobKind

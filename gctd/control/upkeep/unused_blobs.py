@@ -18,8 +18,8 @@ import attrs
 import structlog
 
 from eventlog import BlobMissing, EventLogError
-from eventlog.broker.blobs import BlobStore, Removed
 from eventlog.jetstream.log import JetStreamLog
+from gctd.broker.blobs import BlobStore, Removed
 from gctd.domain.analysis import analysis_id
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task

@@ -16,13 +16,13 @@ import attrs
 import structlog
 
 from eventlog import BlobMissing, Commit, EventLogError
-from eventlog.broker.blobs import Blobs
-from eventlog.broker.text_streams import TextChunk, TextStreams
+from gctd.broker.attempt_logs import left_out, name_of
+from gctd.broker.blobs import Blobs
+from gctd.broker.text_streams import TextChunk, TextStreams
 from gctd.domain.errors import NotFound
 from gctd.domain.task.events import AttemptLog
 from gctd.readmodel.attempts import AttemptView
 from gctd.readmodel.queries import TrackerQueries
-from gctd.wiring.attempt_logs import left_out, name_of
 
 _log = structlog.get_logger(__name__)
 

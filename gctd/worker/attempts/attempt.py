@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from eventlog import AggregateId, EventLog
-from eventlog.broker.job import Job
+from gctd.broker.job import Job
 
 T = TypeVar("T")
 

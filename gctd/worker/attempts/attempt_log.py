@@ -14,11 +14,11 @@ import attrs
 import structlog
 
 from eventlog import EventLogError, Unavailable
-from eventlog.broker.blobs import Blobs
-from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.api import Full
+from gctd.broker.attempt_logs import name_of
+from gctd.broker.blobs import Blobs
+from gctd.broker.text_streams import TextStreams
 from gctd.domain.task.events import AttemptLog
-from gctd.wiring.attempt_logs import name_of
 from gctd.worker.attempts.log_text import BoundedText, readable
 from gctd.worker.attempts.reports import now
 

@@ -16,10 +16,10 @@ import msgspec
 import structlog
 
 from eventlog import Context, EventLog, EventLogError
-from eventlog.broker.job import Job, acknowledge
 from eventlog.commands import Commands
 from eventlog.support import spans
 from eventlog.support.trace import Trace
+from gctd.broker.job import Job, acknowledge
 from gctd.control.jobs import JobKind, asked_by
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.repo.state import Repo

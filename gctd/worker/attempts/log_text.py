@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from gctd.broker.attempt_logs import HEAD, TAIL
 from gctd.scan.git.messages import conceal
-from gctd.wiring.attempt_logs import HEAD, TAIL
 
 LONGEST_LINE = 8 * 1024
 """Characters that a line may have."""

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 import structlog
 
 from eventlog import Context
-from eventlog.broker.job import Job
 from eventlog.support import spans
 from eventlog.support.trace import Trace
+from gctd.broker.job import Job
 from gctd.control.lanes.queues import SCAN_STREAM
 
 

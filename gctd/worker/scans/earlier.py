@@ -13,7 +13,7 @@ import attrs
 import msgspec
 
 from eventlog import BlobMissing
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, analysis_id
 from gctd.domain.options import parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import go_test_flags

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import attrs
 
 from eventlog import BlobMissing
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import Blob, Measurement, PackageProblem
 from gctd.domain.repo.project import Project
 from gctd.engines.measurement import PackageFacts, TestFacts, decode_facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.scan.cache.directory import CacheLimits
 from gctd.scan.errors import NoGo
 from gctd.scan.git.checkout import Checkouts
@@ -11,8 +11,8 @@ from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import find_toolchain
 from gctd.scan.go.toolchains import ToolchainBounds, Toolchains
 from gctd.scan.isolation.sandbox import find_sandbox
+from gctd.scan.policy import git_settings, module_downloads, repo_policy
 from gctd.settings import Settings, size
-from gctd.wiring.policy import git_settings, module_downloads, repo_policy
 from gctd.worker.scans.metadata import open_hosts
 from gctd.worker.scans.scanning import Scanning
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import attrs
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis
 from gctd.domain.errors import BadInput
 from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags
@@ -35,8 +35,8 @@ from gctd.scan.hosts.asking import Hosts
 from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import OnLog
 from gctd.scan.isolation.sandbox import Sandbox
+from gctd.scan.policy import repo_policy
 from gctd.settings import Settings
-from gctd.wiring.policy import repo_policy
 from gctd.worker.identity import host_platform
 from gctd.worker.scans.earlier import Circumstances, Earlier
 from gctd.worker.scans.measuring import MeasuredRun, measured_before, measured_now, uncovered_of

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import attrs
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import Blob, CommitFacts
 from gctd.engines.engine import EngineFailed, EngineInput
 from gctd.engines.functions.sources import LARGEST, KeptFile, KeptSources, deflated, encode_sources

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, Metadata, PackageProblem, Summary, analysis_id, profile_path
 from gctd.domain.options import parse_crap_args
 from gctd.domain.task.state import Task

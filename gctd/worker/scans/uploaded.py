@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eventlog import BlobMissing
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import PackageProblem
 from gctd.domain.repo.project import Project
 from gctd.domain.upload import UploadedProfile, minor_of

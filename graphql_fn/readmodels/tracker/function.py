@@ -9,6 +9,7 @@ import attrs
 import msgspec
 import structlog
 
+from gctd.broker.blobs import BlobStore
 from gctd.domain.task.events import TaskLogStored
 from gctd.domain.task.state import Task
 from gctd.readmodel import MODEL
@@ -73,8 +74,7 @@ def replica(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
 
 def function(replica: ReadReplica) -> Function:
     """The function over a read model."""
-    blobs = replica.blobs(BLOBS)
-    reports = None if blobs is None else Reports(blobs)
+    reports = None if replica.connection is None else Reports(BlobStore(replica.connection, BLOBS))
     return Function(
         name=MODEL.name,
         schema=SCHEMA,

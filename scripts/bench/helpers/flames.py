@@ -17,7 +17,7 @@ PARTS: Mapping[str, str] = {
     "servicekit/": "service",
     "eventlog/commands/": "commands",
     "eventlog/jetstream/": "JetStream",
-    "eventlog/broker/": "JetStream",
+    "gctd/broker/": "JetStream",
     "eventlog/": "events",
     "projections/stores/": "tables",
     "projections/": "projection",

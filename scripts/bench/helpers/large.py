@@ -12,9 +12,9 @@ from uuid import UUID
 import attrs
 
 from eventlog import AggregateId, Appended, NewCommit, NewEvent, Proposal
-from eventlog.broker.blobs import BlobRef, BlobStore
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.support.ids import hex_digits
+from gctd.broker.blobs import BlobRef, BlobStore
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo import REPO

@@ -36,10 +36,10 @@ from bench.helpers.processes import started
 from bench.servers.scale_requests import READS_OF, Request
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load
-from eventlog.broker.blobs import BlobStore
 from eventlog.embedded.nats import GIB, EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.blobs import BlobStore
 from gctd.readmodel import MODEL as TRACKER
 from pantry.readmodel.model import MODEL as PANTRY
 from projections.projector.projector import Projector

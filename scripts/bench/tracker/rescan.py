@@ -29,7 +29,7 @@ from statistics import median
 import attrs
 import psutil
 
-from eventlog.broker.blobs import MemoryBlobs
+from gctd.broker.blobs import MemoryBlobs
 from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task.events import Progress

@@ -21,8 +21,8 @@ from typing import Any
 
 import attrs
 
-from eventlog.broker.blobs import BlobStore
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.blobs import BlobStore
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 

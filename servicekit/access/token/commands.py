@@ -1,4 +1,4 @@
-"""The commands on a token, and its rules. The category belongs to the service: `gctd.token`, `pantry.token`."""
+"""The commands on a token, and its rules. The category belongs to the service: `bank.token`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from eventlog.admin import reconcile as streams
 from eventlog.admin.backup import back_up, restore
 from eventlog.admin.copy_check import check_copy
 from eventlog.admin.declarations import load
-from eventlog.broker.blobs import BlobStore
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
@@ -25,6 +24,7 @@ from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
+from gctd.broker.blobs import BlobStore
 from pantry.domain.ledger import PRODUCT, CreateProduct, RecordMovement
 from pantry.domain.product import Details, MovementType
 from pantry.domain.registry import REGISTRY

@@ -8,8 +8,8 @@ from eventlog.admin import reconcile
 from eventlog.admin.declarations import load
 from eventlog.jetstream.api import ask
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.broker import open_broker
 from gctd.settings import Settings
-from gctd.wiring.broker import open_broker
 
 pytestmark = pytest.mark.real
 

@@ -10,7 +10,7 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog.broker.blobs import MemoryBlobs
+from gctd.broker.blobs import MemoryBlobs
 from gctd.domain.repo.config import ProjectConfig
 from gctd.settings import Settings
 from gctd.worker.scans.opening import open_work

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from eventlog.broker.blobs import MemoryBlobs
-from eventlog.broker.job import Job
 from eventlog.commands import Commands
 from eventlog.commit import Proposal
 from eventlog.testing.memory import MemoryLog
+from gctd.broker.blobs import MemoryBlobs
+from gctd.broker.job import Job
 from gctd.domain.analysis import Analysis, Blob, Summary
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo.state import Repo

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from eventlog.broker.job import Job
-from eventlog.broker.presence import Presence
 from eventlog.commands import Commands
 from eventlog.errors import Unavailable
+from gctd.broker.broker import Broker, open_broker
+from gctd.broker.job import Job
+from gctd.broker.presence import Presence
 from gctd.control.heartbeat import decoded
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import CompleteTask, QueueTask
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.settings import Settings
-from gctd.wiring.broker import Broker, open_broker
 from gctd.worker import process
 from gctd.worker.attempts import handlers, reports
 from gctd.worker.main import work

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.broker.text_streams import TextChunk
+from gctd.broker.attempt_logs import left_out
+from gctd.broker.text_streams import TextChunk
 from gctd.domain.task.events import AttemptLog
 from gctd.http.tasks.attempt_logs import live_pieces, stored_pieces
-from gctd.wiring.attempt_logs import left_out
 from gctd.worker.attempts.log_text import LONGEST_LINE, BoundedText, readable
 
 

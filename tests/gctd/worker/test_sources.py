@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.broker.blobs import MemoryBlobs
+from gctd.broker.blobs import MemoryBlobs
 from gctd.domain.analysis import CommitFacts
 from gctd.engines.engine import EngineInput, EngineLimits
 from gctd.engines.functions.sources import LARGEST, decode_sources, inflated

@@ -10,10 +10,10 @@ import pytest_asyncio
 
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.job import Job
-from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.job import Job
+from gctd.broker.queue import WorkQueue
 from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
 from gctd.worker.process import next_job
 from tests.support.pace import within

@@ -23,10 +23,10 @@ from eventlog.admin.declarations import load
 from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.broker import open_broker
 from gctd.domain import worker
 from gctd.readmodel import MODEL
 from gctd.settings import SETTINGS as TRACKER_SETTINGS
-from gctd.wiring.broker import open_broker
 from pantry.serve import SERVICE as PANTRY_SERVICE
 from pantry.settings import SETTINGS as PANTRY_SETTINGS
 from projections.cli import main

@@ -14,8 +14,8 @@ import pytest_asyncio
 
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
-from eventlog.broker.requests import RequestServer
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.requests import RequestServer
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.wire import GUARD
 from gctd.domain import worker

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from eventlog.embedded.die_with_parent import attached
 from eventlog.support import span_export
+from gctd.broker.broker import open_broker
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo
@@ -29,7 +30,6 @@ from gctd.domain.task.state import Task
 from gctd.engines.registry import NAMES
 from gctd.scan.isolation.output import OnLog
 from gctd.settings import SETTINGS, Settings
-from gctd.wiring.broker import open_broker
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
 from terminalkit.logs import configure

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
-from eventlog.broker.blobs import Blobs
+from gctd.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, CommitFacts, PackageProblem, Summary, analysis_id
 from gctd.domain.task.state import Task
 from gctd.engines import report as report_format

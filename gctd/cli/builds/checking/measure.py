@@ -36,8 +36,8 @@ from gctd.scan.go.toolchains import Toolchains
 from gctd.scan.go.versions import parse_version
 from gctd.scan.isolation.output import OnLog
 from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
+from gctd.scan.policy import module_downloads
 from gctd.settings import Settings
-from gctd.wiring.policy import module_downloads
 from gctd.worker.identity import host_platform
 from gctd.worker.scans.measuring import MeasuredRun, measured_now, told, uncovered_of
 from gctd.worker.scans.opening import open_toolchains

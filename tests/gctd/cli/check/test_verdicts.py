@@ -15,9 +15,9 @@ import attrs
 import msgspec
 import pytest
 
-from eventlog.broker.blobs import MemoryBlobs
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
+from gctd.broker.blobs import MemoryBlobs
 from gctd.cli.builds.checking.measure import MeasuredProject
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging

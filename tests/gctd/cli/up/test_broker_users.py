@@ -21,9 +21,9 @@ from eventlog.admin.declarations import load
 from eventlog.embedded.access import BrokerAccess, CredentialsDamaged
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.broker import open_broker
 from gctd.cli.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.settings import Settings as TrackerSettings
-from gctd.wiring.broker import open_broker
 from tests.support import ROOT
 
 

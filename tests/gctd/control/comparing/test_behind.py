@@ -10,9 +10,9 @@ from typing import Any, cast
 import attrs
 import pytest
 
-from eventlog.broker.blobs import MemoryBlobs
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
+from gctd.broker.blobs import MemoryBlobs
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.forges.reporting import Reporting

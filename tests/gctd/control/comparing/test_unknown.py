@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from eventlog.broker.blobs import MemoryBlobs
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
+from gctd.broker.blobs import MemoryBlobs
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging
 from gctd.domain.registry import REGISTRY

@@ -13,10 +13,10 @@ import pytest_asyncio
 from eventlog import AggregateId, Commit, EventLog
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.queue import WorkQueue
 from eventlog.commands import Commands
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.testing.memory import MemoryLog
+from gctd.broker.queue import WorkQueue
 from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
 from gctd.domain.registry import REGISTRY

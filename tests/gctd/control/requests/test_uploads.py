@@ -10,9 +10,9 @@ import attrs
 import pytest
 
 from eventlog import Context
-from eventlog.broker.blobs import MemoryBlobs
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
+from gctd.broker.blobs import MemoryBlobs
 from gctd.control.requests import tracker
 from gctd.control.requests.policy import Policy
 from gctd.control.requests.uploads import Uploads

@@ -12,10 +12,10 @@ import pytest_asyncio
 from eventlog import BlobMissing, Unavailable
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.blobs import BlobRef, BlobStore, Removed
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.blobs import BlobRef, BlobStore, Removed
 from gctd.control.upkeep.unused_blobs import UnusedBlobs
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.registry import REGISTRY

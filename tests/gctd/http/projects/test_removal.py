@@ -12,10 +12,10 @@ import attrs
 import pytest
 
 from eventlog import BlobMissing
-from eventlog.broker.blobs import BlobStore
 from eventlog.commands import Commands
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.blobs import BlobStore
 from gctd.domain.repo import REPO
 from gctd.domain.repo.commands import RemoveRepo
 from gctd.domain.task.state import CATEGORY

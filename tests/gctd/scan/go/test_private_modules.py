@@ -20,7 +20,7 @@ from gctd.scan.go.coverage_run.plan import Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
 from gctd.scan.isolation.sandbox import find_sandbox
-from gctd.wiring.policy import read_credentials
+from gctd.scan.policy import read_credentials
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.git_http import certificate
 

@@ -13,7 +13,7 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog.broker.blobs import MemoryBlobs
+from gctd.broker.blobs import MemoryBlobs
 from gctd.domain.analysis import Analysis
 from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo.config import ProjectConfig

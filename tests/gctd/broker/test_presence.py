@@ -12,10 +12,10 @@ import pytest_asyncio
 
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.presence import Presence
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.presence import Presence
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.real

@@ -1,4 +1,4 @@
-"""A job that the broker delivers no more is recognized and put in again."""
+"""A job that the broker delivers no more is recognized, and a missing consumer is declared."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from eventlog.admin.reconcile import apply
-from eventlog.broker.queue import Depth, JobState, WorkQueue
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
-from tests.eventlog.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
+from gctd.broker.queue import Depth, JobState, WorkQueue
+from tests.gctd.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.real
@@ -28,10 +28,10 @@ async def test_a_job_that_nobody_will_get_any_more_is_recognized_and_cured(conne
     queue = await queue_on(connection, "200ms")
     await exhaust(queue, "task-1")
     assert await queue.lookup("scan", "task-1") is JobState.EXHAUSTED
-    assert not await queue.has_job("scan", "task-1")
     depth = await queue.depth()
     assert (depth.pending, depth.in_flight, depth.exhausted) == (0, 0, 1)
-    await queue.requeue("scan", "task-1", b"again", dedupe="task-1")  # the very same id
+    await queue.take_back("scan", "task-1")
+    await queue.publish("scan", "task-1", b"again", dedupe="task-1 again")
     assert await queue.lookup("scan", "task-1") is JobState.WAITING
     job = await fetched(queue)
     assert (job.payload, job.delivered) == (b"again", 1)
@@ -54,34 +54,6 @@ async def test_an_exhausted_job_behind_one_in_flight_is_recognized_when_that_is_
         return await queue.lookup("scan", "younger") is JobState.EXHAUSTED
 
     await wait_until(recognized, timeout=20)
-
-
-async def test_requeueing_one_job_leaves_the_others_alone(connection: Connection) -> None:
-    """The waiting jobs, the jobs in flight, and the state of both are unchanged."""
-    queue = await queue_on(connection, "1s")
-    for id_ in ("before", "this", "after", "waiting"):
-        await queue.publish("scan", id_, b"", dedupe=id_)
-    jobs = {job.id: job for job in [await fetched(queue) for _ in range(3)]}
-    async with jobs["before"].hold(), jobs["after"].hold():
-        await queue.requeue("scan", "this", b"anew", dedupe="this 2")
-        assert [(await fetched(queue)).id for _ in range(2)] == ["waiting", "this"]
-        await jobs["this"].ack()  # the old one's worker: too late, and it does not settle the new one
-        states = {id_: await queue.lookup("scan", id_) for id_ in jobs}
-        assert states == dict.fromkeys(jobs, JobState.IN_FLIGHT)
-        await jobs["before"].ack()
-        await jobs["after"].ack()
-    left = {(job := await fetched(queue)).id: job for _ in range(2)}
-    assert {id_: job.delivered for id_, job in left.items()} == {"waiting": 2, "this": 2}
-    for job in left.values():
-        await job.ack()
-    assert await queue.depth() == Depth(0, 0, 0, 0)
-
-
-async def test_requeueing_from_two_processes_at_once_leaves_a_job(connection: Connection) -> None:
-    queue = await queue_on(connection)
-    for _ in range(20):
-        await asyncio.gather(*(queue.requeue("scan", "task-1", b"", dedupe="same") for _ in range(3)))
-        assert await queue.lookup("scan", "task-1") is JobState.WAITING
 
 
 async def test_a_missing_consumer_is_said_or_made(connection: Connection) -> None:

@@ -53,10 +53,6 @@ class Job:
         """Not done: it is delivered again after a delay, if it was not delivered as often as may be. Raises Unavailable."""
         await _settle((self,), b'-NAK {"delay": %d}' % int(delay_seconds * _NANOSECONDS))
 
-    async def term(self) -> None:
-        """Never to be done: the job leaves the queue. Raises Unavailable."""
-        await _settle((self,), b"+TERM")
-
     async def in_progress(self) -> None:
         """Report work on it: AckWait restarts. Raises Unavailable."""
         await self._connection.request(self._reply, b"+WPI", timeout=min(_REQUEST_TIMEOUT, self.ack_wait / 3))

@@ -6,10 +6,10 @@ from typing import Any
 
 from eventlog.admin.declarations import Declarations, load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.job import Job
-from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.job import Job
+from gctd.broker.queue import WorkQueue
 
 STREAM, CONSUMER = "crap_jobs_scan", "crap-workers"
 

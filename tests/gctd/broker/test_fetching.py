@@ -10,11 +10,11 @@ from collections import Counter
 import pytest
 
 from eventlog.admin.reconcile import apply
-from eventlog.broker.job import Job
-from eventlog.broker.queue import WorkQueue
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
-from tests.eventlog.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
+from gctd.broker.job import Job
+from gctd.broker.queue import WorkQueue
+from tests.gctd.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
 from tests.support.pace import within
 from tests.support.waiting import wait_until
 

@@ -14,12 +14,12 @@ from nats.js.object_store import ObjectStore
 
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.blobs import BlobRef, Blobs, BlobStore, MemoryBlobs
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import BlobMissing, TooLarge, Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.objects import Description, ObjectBucket
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.blobs import BlobRef, Blobs, BlobStore, MemoryBlobs
+from gctd.broker.objects import Description, ObjectBucket
 from tests.support.pace import within
 from tests.support.waiting import wait_until
 

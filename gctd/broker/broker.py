@@ -10,17 +10,17 @@ import structlog
 
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import Declarations, load
-from eventlog.broker.blobs import BlobStore
-from eventlog.broker.presence import Presence
-from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker import attempt_logs as logs
+from gctd.broker.blobs import BlobStore
+from gctd.broker.presence import Presence
+from gctd.broker.text_streams import TextStreams
 from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues
 from gctd.domain import delivery, repo, schedule, task, verdict, worker  # noqa: F401 - importing them registers their events
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from gctd.settings import Settings
-from gctd.wiring import attempt_logs as logs
 
 _log = structlog.get_logger(__name__)
 

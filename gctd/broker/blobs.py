@@ -16,8 +16,8 @@ from typing import Protocol
 import attrs
 
 from eventlog.errors import BlobMissing, TooLarge
-from eventlog.jetstream.objects import ObjectBucket, StoredObject
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.objects import ObjectBucket, StoredObject
 
 MOST = 256 * 1024**2
 """Bytes that one blob may have, unless a store is made with another bound."""

@@ -14,20 +14,19 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
-from uuid import uuid4
 
 import attrs
 import structlog
 
-from eventlog.broker.job import Job
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import CONSUMER_MISSING, STREAM_MISSING, TIMEOUT, Refused, answer_of, ask, call, delivery_of
 from eventlog.jetstream.append import Appender
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.fetcher import FetchedMessage, Fetcher, Interrupted
 from eventlog.jetstream.message import Message
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.fetcher import FetchedMessage, Fetcher, Interrupted
+from gctd.broker.job import Job
 
 log = structlog.get_logger(__name__)
 
@@ -153,7 +152,7 @@ class WorkQueue:
     async def fetch(self, timeout: float) -> Job | None:  # noqa: ASYNC109 - the server has to know it too
         """The next job, or None if there is none for `timeout` seconds (a broker that is away counts as none).
 
-        It has to be settled (`ack`, `nak`, `term`) within the consumer's AckWait or be held. A job that arrives when the call has
+        It has to be settled (`ack`, `nak`) within the consumer's AckWait or be held. A job that arrives when the call has
         been cancelled goes back to the queue. Raises Unavailable if there is no such consumer, nor a `repair` to make it.
         """
         end, pause = time.monotonic() + timeout, _SHORTEST_PAUSE
@@ -204,23 +203,9 @@ class WorkQueue:
         # Delivered, there still, and the consumer does not wait for it; if it was not settled in between:
         return JobState.EXHAUSTED if await self._last(kind, id_) == found else JobState.ABSENT
 
-    async def has_job(self, kind: str, id_: str) -> bool:
-        """Whether a job is there that a worker has or will get. Raises Unavailable."""
-        return await self.lookup(kind, id_) in {JobState.WAITING, JobState.IN_FLIGHT}
-
     async def take_back(self, kind: str, id_: str) -> None:
         """Take all jobs of this kind and id out of the queue. Raises Unavailable."""
         await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._subject(kind, id_)})
-
-    async def requeue(self, kind: str, id_: str, payload: bytes, *, dedupe: str) -> None:
-        """Take all jobs of this kind and id out of the queue, and put in this one.
-
-        A worker that has the old one can no longer settle it. Safe to repeat. Raises Unavailable, OutcomeUnknown.
-        """
-        await self.take_back(kind, id_)
-        if not await self.publish(kind, id_, payload, dedupe=dedupe) and await self._last(kind, id_) is None:
-            # what has that id is what was just purged
-            await self.publish(kind, id_, payload, dedupe=f"{dedupe} {uuid4().hex}")
 
     async def depth(self) -> Depth:
         """How full the queue is. Raises Unavailable."""

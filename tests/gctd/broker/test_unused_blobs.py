@@ -14,12 +14,12 @@ import pytest_asyncio
 
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply
-from eventlog.broker.blobs import BlobStore, Removed
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import BlobMissing, Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.objects import ObjectBucket
 from eventlog.jetstream.transport.connection import Connection
+from gctd.broker.blobs import BlobStore, Removed
+from gctd.broker.objects import ObjectBucket
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.real
