@@ -69,10 +69,10 @@ def test_unit_tests_need_no_go_and_no_pages(checkout: Path, steps: list[str], mo
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], ["-n", "3", "--dist", "worksteal"]),
+        ([], ["-n", "5", "--dist", "worksteal"]),
         (["--unit"], ["-n", "2", "--dist", "worksteal"]),
-        (["--long", "--no-skips", "-x"], ["-n", "3", "--dist", "worksteal"]),
-        (["-k", "timers"], ["-n", "3", "--dist", "worksteal"]),
+        (["--long", "--no-skips", "-x"], ["-n", "5", "--dist", "worksteal"]),
+        (["-k", "timers"], ["-n", "5", "--dist", "worksteal"]),
         (["-q", "tests/eventlog"], []),
         (["tests/eventlog/test_chain.py::test_it[a-b]"], []),
         (["-n", "4"], []),
