@@ -29,9 +29,9 @@ def decode_cursor(text: str, kind: type[T]) -> T:
         padded = text + "=" * (-len(text) % 4)
         key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=kind)
     except (ValueError, binascii.Error, msgspec.MsgspecError):
-        raise not_a_cursor() from None
+        raise _not_a_cursor() from None
     if any(_TEXT.broken(part) or _too_large(part) for part in cast("tuple[Any, ...]", key)):
-        raise not_a_cursor()
+        raise _not_a_cursor()
     return key
 
 
@@ -49,6 +49,6 @@ def _too_large(part: Any) -> bool:
     return isinstance(part, int) and not -(2**63) <= part < 2**63
 
 
-def not_a_cursor() -> Invalid:
+def _not_a_cursor() -> Invalid:
     """The error for a text that cannot be a cursor of the list."""
     return Invalid([FieldError("is not a cursor of this list", parameter="cursor")])

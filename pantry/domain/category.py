@@ -102,8 +102,7 @@ def decide(command: CategoryCommand, state: Category | None) -> Sequence[Categor
                 raise Changed(f"category {state.id} is in version {state.version}, not {command.version}")
             if (command.name, command.description) == (state.name, state.description):
                 return []
-            at = max(command.at, state.updated_at)
-            return [CategoryEdited(name=command.name, description=command.description, at=at)]
+            return [CategoryEdited(name=command.name, description=command.description, at=command.at)]
 
 
 CATEGORY: Decider[Category, CategoryCommand, CategoryEvent] = Decider(CATEGORY_CATEGORY, decide, evolve)

@@ -146,7 +146,7 @@ def _edit(command: EditProduct, state: Product | None) -> Sequence[ProductEvent]
     before, after = product.details.unit, command.details.unit
     if product.moved and look(after) != look(before):
         raise UnitInUse(f"the product has movements in {before}, which would read {after}: create another product")
-    return [p.ProductEdited(details=command.details, at=_later(command.at, product))]
+    return [p.ProductEdited(details=command.details, at=command.at)]
 
 
 def _set_active(command: SetActive, state: Product | None) -> Sequence[ProductEvent]:
@@ -154,17 +154,15 @@ def _set_active(command: SetActive, state: Product | None) -> Sequence[ProductEv
     _check_version(product, command.version)
     if product.active == command.active:
         return []
-    at = _later(command.at, product)
     event = p.ProductActivated if command.active else p.ProductDeactivated
-    return [event(details=product.details, at=at)]
+    return [event(details=product.details, at=command.at)]
 
 
 def _record(command: RecordMovement, state: Product | None) -> MovementRecorded | MovementRefused:
     _check_movement(command)
     product = _existing(command.ean13, state)
     if command.keeps_refusal and refusal(command.type, command.quantity, product.stock) is not None:
-        at = _later(command.at, product)
-        return MovementRefused(type=command.type, quantity=command.quantity, stock=product.stock, at=at)
+        return MovementRefused(type=command.type, quantity=command.quantity, stock=product.stock, at=command.at)
     return _booked(command, product, command.type, command.quantity)
 
 
@@ -190,7 +188,7 @@ def _count(command: CountStock, product: Product) -> Sequence[ProductEvent]:
             reason=command.reason,
             notes=command.notes,
             created_by=command.created_by,
-            at=_later(command.at, product),
+            at=command.at,
         )
     ]
 
@@ -215,7 +213,7 @@ def _booked(
         reason=command.reason,
         notes=command.notes,
         created_by=command.created_by,
-        at=_later(command.at, product),
+        at=command.at,
         reverses=reverses,
         counted=counted,
     )
@@ -234,11 +232,6 @@ def _existing(ean13: str, state: Product | None) -> Product:
     if state is None:
         raise NotFound(f"there is no product {ean13}")
     return state
-
-
-def _later(at: datetime, product: Product) -> datetime:
-    """Return the time of an event: never before the event before it, so that the past of a product has one order."""
-    return max(at, product.updated_at)
 
 
 def _check_version(product: Product, version: int | None) -> None:
@@ -280,9 +273,9 @@ def _check_length(field: str, value: str, longest: int) -> None:
         raise BadInput(field, f"must have at most {longest} characters")
 
 
-def confirm(command: ProductCommand, product: Product) -> p.NothingChanged:
+def confirm(command: ProductCommand, product: Product) -> p.NothingChanged:  # noqa: ARG001 - the shape of every decider
     """The event of a command without an effect."""
-    return p.NothingChanged(at=_later(command.at, product))
+    return p.NothingChanged(at=command.at)
 
 
 PRODUCT: Decider[Product, ProductCommand, ProductEvent] = Decider(p.CATEGORY, decide, p.evolve, confirm)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from pantry.readmodel.statements import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
+from pantry.readmodel.statements import COLUMNS, MOVEMENTS, movements_sql, past_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
 from projections.queries.sql import (
     FoundPart,
@@ -30,8 +30,8 @@ PRODUCTS_BY_CODE = SortOrder(("ean13",))
 PRODUCTS_BY_STOCK = SortOrder(("current_stock", "ean13"))
 PRODUCTS_BY_CHANGE = SortOrder(("updated_at", "ean13"))
 CATEGORIES = SortOrder(("name_key", "id"))
-MOVEMENTS_OF_ALL = SortOrder(("m.created_at", "m.sequence", "m.position"), descending=True)
-_MOVEMENTS_OF_ONE = SortOrder(("created_at", "sequence", "position"), descending=True)
+MOVEMENTS_OF_ALL = SortOrder(("m.sequence", "m.position"), descending=True)
+_MOVEMENTS_OF_ONE = SortOrder(("sequence", "position"), descending=True)
 _OF_PRODUCT = JoinedList(table="movements", alias="m", key="id", condition="product_ean13 = p.ean13")
 _OF_CATEGORY = JoinedList(table="products", alias="p", key="ean13", condition="category_id = c.id")
 
@@ -88,8 +88,11 @@ class PantryGraph:
 
     async def products_by_code(self, codes: Sequence[str], as_of: datetime | None = None) -> Mapping[str, ProductView]:
         """The products with these codes, now or as they were at a time, as far as they were there."""
-        sql = Sql("SELECT * FROM products AS p") if as_of is None else Sql(PAST.format(at="$1"), [as_of])
-        sql.any_of("WHERE p.ean13 IN ({})", codes)
+        if as_of is None:
+            sql = Sql("SELECT * FROM products")
+            sql.any_of("WHERE ean13 IN ({})", codes)
+        else:
+            sql = past_sql(as_of, codes)
         return await keyed(await fetch_for(self._store, sql), "ean13", ProductView.of)
 
     async def categories_by_id(self, ids: Sequence[str]) -> Mapping[str, CategoryView]:
@@ -121,12 +124,8 @@ class PantryGraph:
         return await grouped(await fetch_for(self._store, sql), "category_id", part, ProductView.of)
 
     async def stock_at(self, codes: Sequence[str], at: datetime) -> Mapping[str, int]:
-        """The stock of each of these products at a time, in thousandths, as far as they had moved by then."""
-        sql = Sql("SELECT p.ean13, m.stock_after FROM products AS p JOIN movements AS m ON m.id = (")
-        sql.add("SELECT id FROM movements WHERE product_ean13 = p.ean13 AND created_at <= {}", at)
-        sql.add(f"ORDER BY {_MOVEMENTS_OF_ONE.text()} LIMIT 1)")
-        sql.any_of("WHERE p.ean13 IN ({})", codes)
-        return {row["ean13"]: row["stock_after"] for row in await fetch_for(self._store, sql)}
+        """The stock of each of these products at a time, in thousandths, as far as they were there."""
+        return {code: product.current_stock for code, product in (await self.products_by_code(codes, at)).items()}
 
     async def report(self, *, as_of: datetime | None = None) -> StockCount:
         """How many products are kept, and how many of them are low, now or at a time."""

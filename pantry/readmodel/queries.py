@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
 from eventlog.privacy.fields import ERASED
 from pantry.domain import gtin, product
 from pantry.domain.quantity import ONE
-from pantry.readmodel.statements import MOVEMENTS, PAST, UNDONE, movements_sql, products_sql
+from pantry.readmodel.statements import MOVEMENTS, UNDONE, movements_sql, passed, past_sql, place, place_of, products_sql
 from pantry.readmodel.views import (
     PERSONAL,
     BarcodeView,
@@ -53,7 +53,8 @@ class PantryQueries:
         if as_of is None:
             row = await self._store.fetch_one("SELECT * FROM products WHERE ean13 = $1", ean13)
         else:
-            row = await self._store.fetch_one(f"{PAST.format(at='$1')} WHERE p.ean13 = $2", as_of, ean13)
+            sql = past_sql(as_of, [ean13])
+            row = await self._store.fetch_one(sql.text, *sql.arguments)
         return ProductView.of(row) if row else None
 
     async def products(
@@ -130,17 +131,17 @@ class PantryQueries:
         type: str | None = None,  # noqa: A002 - what it is called everywhere else
         since: datetime | None = None,
         until: datetime | None = None,
-        before: tuple[str, int, int] | None = None,
+        before: tuple[int, int] | None = None,
         limit: int,
     ) -> Sequence[MovementView]:
-        """At most `limit` movements, newest first, from `since` to `until`, both inclusive.
+        """At most `limit` movements, the last in the log first, whose times are from `since` to `until`, both inclusive.
 
-        `before` is time, sequence and position of the last one known.
+        `before` is sequence and position of the last one known.
         """
         sql = movements_sql(ean13=ean13, type=type, since=since, until=until)
         if before is not None:
-            sql.add("AND (m.created_at, m.sequence, m.position) < ({}, {}, {})", *before)
-        sql.add("ORDER BY m.created_at DESC, m.sequence DESC, m.position DESC LIMIT {}", limit)
+            sql.add("AND (m.sequence, m.position) < ({}, {})", *before)
+        sql.add("ORDER BY m.sequence DESC, m.position DESC LIMIT {}", limit)
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         return await self._opened(rows)
 
@@ -150,10 +151,10 @@ class PantryQueries:
         ean13: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        before: tuple[str, int, int] | None = None,
+        before: tuple[int, int] | None = None,
         limit: int,
     ) -> Sequence[StocktakeView]:
-        """At most `limit` stocktakes, newest first, with and without a difference; the arguments are as in `movements`."""
+        """At most `limit` stocktakes, the last in the log first, with and without a difference; arguments: see `movements`."""
         sql = Sql("SELECT * FROM stocktakes WHERE TRUE")
         if ean13 is not None:
             sql.add("AND product_ean13 = {}", ean13)
@@ -162,8 +163,8 @@ class PantryQueries:
         if until is not None:
             sql.add("AND created_at <= {}", until)
         if before is not None:
-            sql.add("AND (created_at, sequence, position) < ({}, {}, {})", *before)
-        sql.add("ORDER BY created_at DESC, sequence DESC, position DESC LIMIT {}", limit)
+            sql.add("AND (sequence, position) < ({}, {})", *before)
+        sql.add("ORDER BY sequence DESC, position DESC LIMIT {}", limit)
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         opened = await self._personal(rows, lambda row: _CONFIRMED_TYPE if row["movement_id"] is None else _MOVEMENT_TYPE)
         return [StocktakeView.of(row, opened.get(number)) for number, row in enumerate(rows)]
@@ -200,26 +201,33 @@ class PantryQueries:
     ) -> Sequence[ConsumptionView]:
         """Sums of the movements of each active product, by name, from `since` to `until`, both inclusive.
 
+        The period is the part of the log between the places of the product at these times (see `statements.place`).
         A movement counts if it is in effect: it was not undone, or its undoing was undone in turn. Undoings do not count. The
         difference of a stocktake is a correction, and neither in nor out.
         """
+        period, kept = Sql(f"({place('$1', before=True)}) AS since", [passed(since)]), ""
+        if until < datetime.now(UTC):  # otherwise up to the end of the log
+            period.add(f", ({place('{0}')}) AS until", until)
+            kept = f"AND m.sequence <= p.until / 1000000 AND {place_of('m')} <= p.until"
+        beginning = f"WITH RECURSIVE {UNDONE}, kept AS MATERIALIZED (SELECT p.*, {period.text} FROM products AS p"  # noqa: S608
+        sql = Sql(beginning, period.arguments)
+        sql.add("WHERE p.active")
+        if ean13 is not None:
+            sql.add("AND p.ean13 = {}", ean13)
+        if category is not None:
+            sql.add("AND p.category_id = {}", category)
         # `reverses IS NULL` would have SQLite look all of these up for each product: it takes a unique index for a selective one.
-        sql = Sql(
-            f"""
-            WITH RECURSIVE {UNDONE}
+        sql.add(
+            f""")
             SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at,
                 CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
                 CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out,
                 CAST(coalesce(sum(CASE WHEN m.counted IS NULL THEN 0 WHEN m.type = 'in' THEN m.quantity ELSE -m.quantity END), 0)
                     AS BIGINT) AS total_corrected
-            FROM products AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
-                AND m.id NOT IN (SELECT original FROM undone)"""  # noqa: S608 - a constant
+            FROM kept AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
+                AND m.id NOT IN (SELECT original FROM undone) AND m.sequence >= coalesce(p.since, 0) / 1000000
+                AND {place_of("m")} > coalesce(p.since, 0) {kept}"""  # noqa: S608
         )
-        sql.add("AND m.created_at BETWEEN {} AND {} WHERE p.active", since, until)
-        if ean13 is not None:
-            sql.add("AND p.ean13 = {}", ean13)
-        if category is not None:
-            sql.add("AND p.category_id = {}", category)
         sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at")
         sql.add("ORDER BY p.name_key, p.ean13")
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)

@@ -260,15 +260,16 @@ PERIOD = timedelta(days=28)
 
 
 def period_of(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """The period of a report: up to now and over `PERIOD` unless given otherwise. Raises BadInput if it ends before it begins.
+    """The period of a report: over `PERIOD` up to now unless given otherwise. Raises BadInput if it ends before it begins.
 
-    One that begins in the future is empty, unless its end is given.
+    Up to now is up to the end of the log, whatever the times of its last events. One that begins in the future is empty, unless
+    its end is given.
     """
     end = until or max(datetime.now(UTC), since or _EARLIEST)
     begin = since or max(end, _EARLIEST + PERIOD) - PERIOD
     if begin > end:
         raise BadInput("from", "must not be after `to`")
-    return begin, end
+    return begin, until or _LATEST
 
 
 def _days_observed(since: datetime, until: datetime) -> float:
@@ -286,7 +287,7 @@ def _time(value: datetime | None) -> str | None:
 
 
 _DAY = 86_400
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _CATEGORY = tuple(field.name for field in attrs.fields(CategoryView))
 PERSONAL = ("notes", "created_by")
 """The columns of `movements` that are about a person."""

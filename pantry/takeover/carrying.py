@@ -70,6 +70,7 @@ async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
                 untouched=one.untouched,
                 movements=frozenset(one.movements),
                 adjusted=one.adjusted,
+                updated_at=one.product.updated_at,
             )
             for code, one in seen.items()
         },

@@ -33,13 +33,15 @@ _CATEGORY_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{
 class LedgerProduct:
     """A product in the ledger: its stock, the ids of its movements, and the sum of the bookings of earlier take-overs.
 
-    `untouched`: a take-over has created it, and it has been neither deactivated nor activated since.
+    `untouched`: a take-over has created it, and it has been neither deactivated nor activated since. `updated_at` is the time of
+    its last event, None if it is not there.
     """
 
     stock: int = 0
     untouched: bool = True
     movements: frozenset[str] = frozenset()
     adjusted: int = 0
+    updated_at: datetime | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -179,7 +181,7 @@ def _product(
         commands.append(SetActive(ean13=row.ean13, active=False, at=row.updated_at))
     return ProductPlan(
         ean13=row.ean13,
-        commands=commands,
+        commands=_in_order(commands, present.updated_at, now),
         is_new=known is None,
         movements=len(left),
         stored=row.current_stock,
@@ -187,6 +189,16 @@ def _product(
         opening=opening,
         correction=correction,
     )
+
+
+def _in_order(commands: Sequence[ProductCommand], updated_at: datetime | None, now: datetime) -> Sequence[ProductCommand]:
+    """The commands with times that do not go back, from the last event of the product on, as their order in the log is."""
+    ordered: list[ProductCommand] = []
+    latest = None if updated_at is None else min(updated_at, now)
+    for command in commands:
+        latest = command.at if latest is None else max(command.at, latest)
+        ordered.append(attrs.evolve(command, at=latest))
+    return ordered
 
 
 def _lowest(stock: int, movements: Sequence[FormerMovement]) -> int:

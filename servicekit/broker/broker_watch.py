@@ -16,6 +16,7 @@ from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes
 from eventlog.support.ticks import tick
+from servicekit.broker.broker_clock import BrokerClock
 from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_all
 
 EVERY = 4.0
@@ -40,6 +41,8 @@ class BrokerWatch:
         self._stream = stream
         self._writes = writes
         self._monitoring = monitoring
+        self.clock = BrokerClock()
+        """The time of the system."""
         self._looking = asyncio.Lock()
         self._looked = float("-inf")
         self._unseen: tuple[str, ...] = ()
@@ -64,8 +67,9 @@ class BrokerWatch:
         return self._writes.now()
 
     def notes(self) -> Sequence[str]:
-        """Return the limits that are nearly reached, the problems that servers of a cluster report, and the unseen servers."""
-        return [*self._writes.warnings(), *self._unseen]
+        """Return the nearly reached limits, problems that servers of a cluster report, unseen servers, and a wrong clock."""
+        clock = self.clock.note()
+        return [*self._writes.warnings(), *self._unseen, *([] if clock is None else [clock])]
 
     async def look(self) -> None:
         """Look once. It raises no error: a server or a stream that cannot be seen is noted."""
@@ -79,10 +83,13 @@ class BrokerWatch:
         self._say()
 
     async def _stream_info(self) -> dict[str, Any] | Exception:
+        began = self.clock.elapsed()
         try:
-            return await call(self._connection, f"STREAM.INFO.{self._stream}", timeout=_TIMEOUT)
+            info = await call(self._connection, f"STREAM.INFO.{self._stream}", timeout=_TIMEOUT)
         except EventLogError as error:
             return error
+        self.clock.saw(began, info)
+        return info
 
     def _look(self, began: float, found: dict[str, Any] | Exception, seen: Sequence[BrokerState | NotSeen]) -> Look:
         servers = [each for each in seen if isinstance(each, BrokerState)]

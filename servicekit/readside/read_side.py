@@ -111,7 +111,10 @@ class ReadSide(Collector):
         self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
         self._desk = RequestServer(connection, subject_of(model), self.maintenance.take)
         self.commands = Commands(
-            log, keys=CommandKeys(self.projector, store, in_log=self.keys), check_writable=self.projector.check_running
+            log,
+            keys=CommandKeys(self.projector, store, in_log=self.keys),
+            check_writable=self.projector.check_running,
+            now=self.broker.clock.now,
         )
         self._readiness = Readiness(
             connection=connection,
@@ -146,6 +149,7 @@ class ReadSide(Collector):
         self._readiness.until = head.last
         self._acknowledged.add(head.last)  # this process may have acknowledged it before it was restarted
         await self._know_position()
+        await self.broker.look()  # the first event has the right time
         rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
         work: dict[str, Start] = {
             "event stream": self._feed.run,

@@ -35,7 +35,7 @@ PRODUCT_ORDERS = {
     "UPDATED_AT": ListOrder(graph.PRODUCTS_BY_CHANGE, ("updated_at", "ean13"), (Time, str), "UPDATED_AT"),
 }
 CATEGORY_ORDER = ListOrder(graph.CATEGORIES, ("name_key", "id"), (str, str))
-MOVEMENT_ORDER = ListOrder(graph.MOVEMENTS_OF_ALL, ("created_at", "sequence", "position"), (Time, int, int))
+MOVEMENT_ORDER = ListOrder(graph.MOVEMENTS_OF_ALL, ("sequence", "position"), (int, int))
 
 
 async def _node(_: Any, info: Info, id: str) -> Any:  # noqa: A002 - the argument's name in the schema

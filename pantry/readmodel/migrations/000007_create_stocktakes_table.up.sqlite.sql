@@ -12,4 +12,4 @@ CREATE TABLE stocktakes (
     sealed TEXT,
     PRIMARY KEY (sequence, position)
 );
-CREATE INDEX stocktakes_by_product ON stocktakes (product_ean13, created_at);
+CREATE INDEX stocktakes_by_product ON stocktakes (product_ean13, sequence, position, created_at);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -125,3 +126,20 @@ async def test_without_a_monitoring_address_health_of_writes_is_known_from_appen
         moving = asyncio.create_task(move_until_it_fails(server))
         await writes_fail(server, "silent", within=5 + 10)
         moving.cancel()
+
+
+async def test_a_server_whose_clock_is_two_days_ahead_books_in_the_brokers_time_and_is_named(tmp_path: Path) -> None:
+    async with pantry_system(tmp_path, servers=2) as system:
+        right, wrong = system.servers
+        await wrong.kill()
+        wrong.module = "tests.support.pantry.ahead"
+        await wrong.start()
+        await right.create(MILK)
+        booked = await wrong.moved("in", 10, MILK)
+        assert abs(datetime.fromisoformat(booked["created_at"]) - datetime.now(UTC)) < timedelta(hours=1)
+        await right.moved("out", 9, MILK)
+        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        assert (await right.get(f"/products/{MILK}/stock?as_of={now}"))["current_stock"] == 1
+        note = (await wrong.ask("GET", "/readyz")).body["note"]
+        assert "the clock of this server is 2 days, 0:00:00 ahead of the broker's" in note
+        assert "note" not in (await right.ask("GET", "/readyz")).body
