@@ -111,9 +111,9 @@ class Client(ServiceClient):
 
     # Projects
 
-    async def history(self, id_: str, *, limit: int | None = None) -> Sequence[Point]:
-        """The analyses of a project, newest first, `limit` at most (None: however many there are)."""
-        return await self._list(Point, f"/api/repos/{segment(id_)}/history", {}, limit)
+    async def history(self, id_: str, *, ref: str | None = None, limit: int | None = None) -> Sequence[Point]:
+        """The analyses of a project (of one ref), newest first, `limit` at most (None: however many there are)."""
+        return await self._list(Point, f"/api/repos/{segment(id_)}/history", only(ref=ref), limit)
 
     async def diff(
         self, id_: str, *, base: str | None = None, from_: str | None = None, to: str | None = None, limit: int = 0

@@ -106,7 +106,9 @@ class FunctionLookup:
         Raises NotFound, ReportMissing, Unavailable.
         """
         entry, named, _ = await self._found(analysis, key)
-        before = await self._queries.history(analysis.analysis_id, before=(analysis.measured, analysis.sequence), limit=_READ + 1)
+        before = await self._queries.history(
+            analysis.analysis_id, ref=analysis.ref, before=(analysis.measured, analysis.sequence), limit=_READ + 1
+        )
         line = _line(analysis, before[:_READ])
         chain, absent, cut = [FunctionPoint(analysis=analysis, entry=entry, key=named)], None, len(before) > _READ
         read = 0
@@ -215,9 +217,9 @@ class _Blocks:
 
 
 def _line(analysis: AnalysisView, before: Sequence[AnalysisView]) -> list[AnalysisView]:
-    """Return the latest analysis of each earlier commit on the branch of an analysis, newest first."""
+    """Return the latest analysis of each earlier commit among the analyses `before` on the same ref, newest first."""
     found: dict[str, AnalysisView] = {}
     for one in before:
-        if one.ref == analysis.ref and not one.baseline and one.commit_sha != analysis.commit_sha:
+        if one.commit_sha != analysis.commit_sha:
             found.setdefault(one.commit_sha, one)
     return list(found.values())

@@ -8,6 +8,7 @@ from gctd.domain.errors import NotFound
 from gctd.domain.remote.urls import repo_id
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, RepoBody
+from gctd.http.projects.points import POINT, one_moment, point
 from gctd.http.services import Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import PAGE
@@ -54,6 +55,7 @@ class OneAnalysis:
     """Names an analysis, and limits its content."""
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
+    at: str | None = query(default=None, schema=formats.REF, description=f"{POINT}; the latest")
     entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions: measured, worst first")
 
 
@@ -98,10 +100,9 @@ async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[S
 
 
 async def get_analysis(request: OneAnalysis, call: Call[Services]) -> AnalysisBody:
-    """The latest analysis of a project, by the id that all its analyses have."""
-    analysis = await call.services.queries.analysis(request.id)
-    if analysis is None:
-        raise NotFound(f"there is no analysis {request.id}")
+    """The latest analysis of a project, or another one, by the id that all its analyses have."""
+    async with one_moment(call, remote=False):
+        analysis = await point(request.id, "at", request.at, call)
     return await full_analysis(analysis, call, entries=request.entries)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from gctd.readmodel.queries import LATEST
+from gctd.readmodel.latest import LATEST, OF_PROJECT, PROJECTS
 from gctd.readmodel.tables import TASKS as TASK_TABLE
 from gctd.readmodel.tables import VERDICTS
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
@@ -35,7 +35,7 @@ TASKS_BY_CHANGE = SortOrder(("updated_at", "id"), descending=True)
 LATEST_ANALYSES = SortOrder(("repo_url", "project"))
 HISTORY = SortOrder(("measured", "sequence"), descending=True)
 _OF_PROJECT = JoinedList(table="analyses", alias="a", key="task_id", condition="analysis_id = parent.analysis_id")
-_NO_BASES = attrs.evolve(_OF_PROJECT, condition=f"{_OF_PROJECT.condition} AND NOT baseline")
+_ON_TRACKED_REF = attrs.evolve(_OF_PROJECT, condition=OF_PROJECT)
 
 
 class TrackerGraph:
@@ -119,16 +119,19 @@ class TrackerGraph:
 
     async def history_of(self, ids: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[AnalysisView]]:
         """Part of the analyses of each project that has one of these analysis ids, newest first."""
-        return await self._analyses_of(ids, part, _OF_PROJECT)
+        parents = "SELECT DISTINCT newest.analysis_id FROM analyses AS newest"
+        return await self._analyses_of(parents, ids, part, _OF_PROJECT)
 
     async def latest_of(self, ids: Sequence[str]) -> Mapping[str, AnalysisView]:
         """The latest analysis of each project that has one of these analysis ids, as in `latest_analyses`."""
-        found = await self._analyses_of(ids, ListPart(limit=1), _NO_BASES)
+        found = await self._analyses_of(PROJECTS, ids, ListPart(limit=1), _ON_TRACKED_REF)
         return {id_: part.items[0] for id_, part in found.items()}
 
-    async def _analyses_of(self, ids: Sequence[str], part: ListPart, of: JoinedList) -> Mapping[str, FoundPart[AnalysisView]]:
-        sql = Sql("SELECT a.* FROM (SELECT DISTINCT analysis_id FROM analyses")
-        sql.any_of("WHERE analysis_id IN ({})) AS parent", ids)
+    async def _analyses_of(
+        self, parents: str, ids: Sequence[str], part: ListPart, of: JoinedList
+    ) -> Mapping[str, FoundPart[AnalysisView]]:
+        sql = Sql(f"SELECT a.* FROM ({parents}")  # noqa: S608 - constants
+        sql.any_of("WHERE newest.analysis_id IN ({})) AS parent", ids)
         HISTORY.join(sql, part, of, self._store.dialect)
         sql.add(f"ORDER BY a.analysis_id, {HISTORY.text(backward=part.backward, prefix='a.')}")
         return await grouped(await fetch_for(self._store, sql), "analysis_id", part, AnalysisView.of)
@@ -170,5 +173,5 @@ def _tasks(*, status: str | None = None, repo: str | None = None, project: str |
 def _latest(repo: str | None) -> Sql:
     sql = Sql(LATEST)
     if repo is not None:
-        sql.add("AND repo_id = {}", repo)
+        sql.add("AND newest.repo_id = {}", repo)
     return sql

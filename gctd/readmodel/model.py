@@ -9,6 +9,7 @@ from gctd.domain import verdict, worker
 from gctd.domain.delivery import DELIVERY
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo import REPO
+from gctd.domain.repo.config import ROOT, tracked_ref
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task
@@ -26,6 +27,7 @@ from gctd.readmodel.tables import (
     DELIVERIES,
     REPOS,
     TASKS,
+    TRACKED_REFS,
     VERDICTS,
     WORKERS,
 )
@@ -38,6 +40,22 @@ def _repo(commit: Commit) -> Iterable[Change]:
     if state.status is RepoStatus.REMOVED:
         return (Delete(REPOS, (state.id,)),)
     return (Put(REPOS, repo_row(state, commit.sequence)),)
+
+
+def _tracked_refs(commit: Commit) -> Iterable[Change]:
+    """The root's ref, and the one of each project that has a setting. A row goes with its setting, and with the repository."""
+    state: Repo = commit.state
+    configured, forgotten = "ProjectConfigured", "ProjectConfigRemoved"
+    before = {ROOT, *state.configs}
+    if commit.may_have(configured) or commit.may_have(forgotten):
+        before |= {event.data.subdir for event in commit.events if event.type in (configured, forgotten)}
+    after = {ROOT, *(key for key, config in state.configs.items() if config.ref is not None)}
+    if state.status is RepoStatus.REMOVED:
+        after = set()
+    for key in sorted(before - after):
+        yield Delete(TRACKED_REFS, (state.id, key))
+    for key in sorted(after):
+        yield Put(TRACKED_REFS, (state.id, key, tracked_ref(state.configs, state.default_ref, key)))
 
 
 def _task(commit: Commit) -> Iterable[Change]:
@@ -86,6 +104,7 @@ _MODEL = ReadModel(
     registry=REGISTRY,
     projections=(
         Projection("repos", 1, (REPOS,), {REPO.category: _repo}, latest=frozenset({REPO.category})),
+        Projection("tracked_refs", 1, (TRACKED_REFS,), {REPO.category: _tracked_refs}),
         Projection("tasks", 3, (TASKS,), {TASK.category: _task}, latest=frozenset({TASK.category})),
         Projection("analyses", 5, (ANALYSES,), {TASK.category: _analysis}),
         Projection("verdicts", 1, (VERDICTS,), {verdict.CATEGORY: _verdict}, latest=frozenset({verdict.CATEGORY})),

@@ -8,20 +8,10 @@ from datetime import datetime
 import attrs
 
 from gctd.readmodel.attempts import AttemptView, attempts_of
+from gctd.readmodel.latest import LATEST, NEWEST_FIRST
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
 from projections.queries.sql import Sql
 from projections.store import Queryable
-
-LATEST = """
-    SELECT * FROM analyses AS newest
-    WHERE sequence = (
-        SELECT sequence FROM analyses WHERE repo_id = newest.repo_id AND project = newest.project AND NOT baseline
-        ORDER BY measured DESC, sequence DESC LIMIT 1
-    )"""
-"""The latest analysis of each project: of the last test run, and of its scorings the last.
-
-An analysis that was made only as a base of comparisons is never the latest.
-"""
 
 
 @attrs.frozen
@@ -157,22 +147,20 @@ class TrackerQueries:
 
     async def analysis(self, analysis_id: str) -> AnalysisView | None:
         """The latest analysis with that id."""
-        row = await self._store.fetch_one(
-            "SELECT * FROM analyses WHERE analysis_id = $1 AND NOT baseline ORDER BY measured DESC, sequence DESC LIMIT 1",
-            analysis_id,
-        )
+        row = await self._store.fetch_one(f"{LATEST} AND newest.analysis_id = $1 {NEWEST_FIRST} LIMIT 1", analysis_id)
         return AnalysisView.of(row) if row else None
 
     async def history(
-        self, analysis_id: str, *, bases: bool = True, before: tuple[int, int] | None = None, limit: int
+        self, analysis_id: str, *, ref: str | None = None, before: tuple[int, int] | None = None, limit: int
     ) -> Sequence[AnalysisView]:
         """Return at most `limit` analyses of a project, newest first: by their test run, then by the time of their scoring.
 
-        `bases`: also the ones that were made only for comparisons. `before` are `measured` and `sequence` of the last one known.
+        `ref`: only the analyses of that ref, without the ones that were made only for comparisons. `before` are `measured` and
+        `sequence` of the last one known.
         """
         sql = Sql("SELECT * FROM analyses WHERE analysis_id = $1", [analysis_id])
-        if not bases:
-            sql.add("AND NOT baseline")
+        if ref is not None:
+            sql.add("AND NOT baseline AND ref = {}", ref)
         if before is not None:
             sql.add("AND (measured, sequence) < ({}, {})", *before)
         sql.add("ORDER BY measured DESC, sequence DESC LIMIT {}", limit)
@@ -281,21 +269,26 @@ class TrackerQueries:
         """Return the latest analysis of each project, by repository and project. `after` is the key of the last known one."""
         sql = Sql(LATEST)
         if after is not None:
-            sql.add("AND (repo_url, project) > ({}, {})", *after)
-        sql.add("ORDER BY repo_url, project LIMIT {}", limit)
+            sql.add("AND (newest.repo_url, newest.project) > ({}, {})", *after)
+        sql.add("ORDER BY newest.repo_url, newest.project LIMIT {}", limit)
         return [AnalysisView.of(row) for row in await self._store.fetch(sql.text, *sql.arguments)]
 
     async def latest_commits(self, repo_id: str) -> Mapping[str, str]:
         """The commit of the latest analysis of each project of a repository that has one."""
-        rows = await self._store.fetch(LATEST + " AND repo_id = $1", repo_id)
+        rows = await self._store.fetch(f"{LATEST} AND newest.repo_id = $1", repo_id)
         return {row["project"]: row["commit_sha"] for row in rows}
 
-    async def measured_analyses(self, repo_id: str, project: str | None = None) -> Sequence[AnalysisView]:
+    async def measured_analyses(
+        self, repo_id: str, project: str | None = None, *, latest: bool = False
+    ) -> Sequence[AnalysisView]:
         """The analyses of a repository (of one project) except for scorings, the last first.
 
-        For each of them tests were run, or the run of an earlier task was used.
+        For each of them tests were run, or the run of an earlier task was used. `latest`: only the run behind the latest
+        analysis of each project.
         """
         sql = Sql("SELECT * FROM analyses WHERE repo_id = $1 AND measured = sequence AND NOT baseline", [repo_id])
+        if latest:
+            sql.add(f"AND sequence IN (SELECT measured FROM ({LATEST} AND newest.repo_id = $1) AS latest)")  # noqa: S608 - a constant
         if project is not None:
             sql.add("AND project = {}", project)
         rows = await self._store.fetch(f"{sql.text} ORDER BY sequence DESC", *sql.arguments)

@@ -29,6 +29,9 @@ REPOS = Table(
     key=("id",),
 )
 
+TRACKED_REFS = Table("tracked_refs", (Column("repo"), Column("subdir"), Column("tracked")), key=("repo", "subdir"))
+"""The ref that a repository tracks, under the empty subdir, and the ref of each project that has a setting."""
+
 TASKS = Table(
     "tasks",
     (

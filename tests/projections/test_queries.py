@@ -43,6 +43,7 @@ from gctd.readmodel.tables import (
     DELIVERIES,
     REPOS,
     TASKS,
+    TRACKED_REFS,
     VERDICTS,
     WORKERS,
 )
@@ -95,6 +96,8 @@ def tracker_rows() -> Iterator[Put]:
         url = f"https://example.com/{'Ba'[number % 2]}{number}"
         repo = attrs.evolve(sample(Repo), id=f"r{number}", url=url, status=status, requested=at(number // 2))
         yield Put(REPOS, repo_row(repo, number + 1))
+        yield Put(TRACKED_REFS, (repo.id, "", sample(Analysis).ref))
+    yield Put(TRACKED_REFS, ("r1", "part-0", "main"))
     sequence = 10
     for number in range(40):
         sequence += 1

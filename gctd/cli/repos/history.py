@@ -32,23 +32,24 @@ project_option = click.option("--project", help="The project: its path in the re
     "history",
     epilog=examples(
         "gctd repo history https://github.com/owner/name",
-        "gctd repo history https://github.com/owner/name --project cmd/tool --limit 10",
+        "gctd repo history https://github.com/owner/name --project cmd/tool --ref main --limit 10",
         "gctd repo history https://github.com/owner/name --json | jq -r '.[] | [.commit_sha, .summary.combined] | @tsv'",
     ),
 )
 @click.argument("url", shell_complete=repo_urls)
 @project_option
+@click.option("--ref", help="Only the analyses of this branch or tag, but no bases of comparisons and no pull requests.")
 @click.option(
     "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="Limit of the list, newest first; 0 for all."
 )
 @client_command(not_found="gctd repo show {url}")
-async def history(session: Session, *, url: str, project: str | None, limit: int) -> int:
+async def history(session: Session, *, url: str, project: str | None, ref: str | None, limit: int) -> int:
     """Show the analyses of a project of the repository at URL, the newest first.
 
     A note marks each change of the Go version, the engine or the flags, because it may change the figures.
     """
     id_ = await analyses_of(session, url, project)
-    return session.show_first(limit, await session.client.history(id_, limit=one_more(limit)), _show_history)
+    return session.show_first(limit, await session.client.history(id_, ref=ref, limit=one_more(limit)), _show_history)
 
 
 @click.command(

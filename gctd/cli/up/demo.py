@@ -81,7 +81,7 @@ def _git(directory: Path, *arguments: str) -> None:
 async def demonstrate(system: System, console: Console) -> None:
     """Make the repository, register it and have both commits analysed, by the command line. Raises DemoFailed.
 
-    The branch is analysed first, because the last analysis must be of `main`, which the project tracks.
+    The branch is analysed first, so the figures of `main` are shown last.
     """
     repository = system.places.data / "demo" / "shop"
     await asyncio.to_thread(make_repository, repository)

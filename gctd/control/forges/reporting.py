@@ -23,7 +23,7 @@ from gctd.control.forges.api import ForgeApi, ForgeFailed, status_name
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.decided import AnalysedCommit, decided
 from gctd.control.forges.report_contents import ReportContents
-from gctd.control.requests.new_tasks import may_be_latest, tracked_ref
+from gctd.control.requests.new_tasks import may_be_latest
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.delivery import DELIVERY
 from gctd.domain.delivery.commands import (
@@ -40,6 +40,7 @@ from gctd.domain.delivery.events import DeliveryEvent, Part
 from gctd.domain.delivery.state import Delivery, DeliveryStatus
 from gctd.domain.errors import GctdError, Overtaken, Refused
 from gctd.domain.repo import REPO
+from gctd.domain.repo.config import tracked_ref
 from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
@@ -185,7 +186,7 @@ class Reporting:
         A push to the ref that a project tracks makes the latest analysis: a task for a pull request or for a base never does. If
         the ref was set back to an earlier commit, neither does the earlier task of that commit.
         """
-        tracked = state.number is None and state.ref == tracked_ref(known, name)
+        tracked = state.number is None and state.ref == tracked_ref(known.configs, known.default_ref, name)
         latest = (await self._queries.latest_commits(known.id)).get(name) if tracked else None
         if tracked and any(
             one.project == name and one.ref == state.ref and one.commit_sha != state.commit_sha
@@ -195,7 +196,7 @@ class Reporting:
         for one in await self._queries.tasks_of_commit(known.id, name, state.commit_sha):
             if one.status in ("failed", "expired") or (tracked and one.status == "completed" and latest != state.commit_sha):
                 continue
-            if not tracked or await may_be_latest(self._log, one.id):
+            if not tracked or await may_be_latest(self._log, one, state.ref):
                 return one.id
         return None
 

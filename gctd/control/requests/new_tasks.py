@@ -13,11 +13,12 @@ from gctd.control.requests.policy import MOST_PROJECTS, Policy
 from gctd.domain.analysis import Analysis, Measurement
 from gctd.domain.errors import BadInput, NotFound, Refused
 from gctd.domain.options import parse_crap_args
-from gctd.domain.repo.config import effective
+from gctd.domain.repo.config import effective, tracked_ref
 from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.events import TaskQueued
 from gctd.domain.task.state import Task
+from gctd.readmodel.views import TaskView
 
 
 @attrs.frozen(kw_only=True)
@@ -86,7 +87,7 @@ class NewTasks:
             repo_url=known.url,
             clone_url=known.clone_url,
             project=project,
-            ref=tracked_ref(known, project),
+            ref=tracked_ref(known.configs, known.default_ref, project),
             engine=engine,
             max_attempts=self._policy.max_attempts,
             config=config,
@@ -121,17 +122,15 @@ class NewTasks:
         )
 
 
-def tracked_ref(known: Repo, project: str) -> str:
-    """Return the ref whose last commit is the project's latest analysis: a setting, or the default branch."""
-    return effective(known.configs, project).ref or known.default_ref
+async def may_be_latest(log: EventLog, task: TaskView, tracked: str) -> bool:
+    """Report whether the commit of a task can become its project's latest analysis by this task (`gctd.readmodel.latest`).
 
-
-async def may_be_latest(log: EventLog, task_id: str) -> bool:
-    """Report whether the commit of a task can become its project's latest analysis by this task.
-
-    The commit of a pull request or of a base never does, and scoring an earlier test run does not make that run the last one.
+    The commit of another ref than the tracked one, of a pull request or of a base never does. Scoring an earlier test run does
+    not make that run the last one.
     """
-    last = await log.last(TASK.aggregate(task_id))
+    if task.ref != tracked:
+        return False
+    last = await log.last(TASK.aggregate(task.id))
     return last is None or not (last.state.baseline or last.state.rescores)
 
 

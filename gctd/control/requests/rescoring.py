@@ -45,14 +45,15 @@ class Rescoring:
         known = await self._tracker.registered(repo_url)
         name = None if project is None else parse_subdir(project)
         await self._caught_up()
-        found = await self._queries.measured_analyses(known.id, name)
+        found = await self._queries.measured_analyses(known.id, name, latest=not all_history)
         if not found:
             what = known.url if name is None else f"project {name!r} of {known.url}"
-            raise Refused(f"{what} has no analysis that could be scored again: analyse it first")
+            raise Refused(
+                f"{what} has no {'' if all_history else 'latest '}analysis that could be scored again: analyse it first"
+            )
         last: dict[tuple[str, ...], AnalysisView] = {}
         for one in found:
-            of_run = (one.rescored_from or one.task_id, one.ref) if all_history else ()
-            last.setdefault((one.project, *of_run), one)
+            last.setdefault((one.project, one.rescored_from or one.task_id, one.ref), one)
         found = list(last.values())
         outcomes: list[TaskOutcome] = []
         for start in range(0, len(found), MOST_PROJECTS):

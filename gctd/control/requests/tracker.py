@@ -104,9 +104,12 @@ class Tracker:
             queue = [attrs.evolve(one, reuse_since=None) for one in queue]
         return await self._request(known, queue, context, ref=None if once else ref)
 
-    async def rescan(self, known: Repo, seen: Sequence[ObservedRef], context: Context | None = None) -> Sequence[TaskOutcome]:
+    async def rescan(
+        self, known: Repo, seen: Sequence[ObservedRef], *, default_ref: str = "", context: Context | None = None
+    ) -> Sequence[TaskOutcome]:
         """Queue a task for each of these commits, of different projects of a repository.
 
+        `default_ref` is the default branch, if it has another name now.
         Raises Overtaken if another analysis was requested after the state `known`.
         """
         at = _now()
@@ -117,7 +120,7 @@ class Tracker:
             for one, id_ in zip(seen, self._tasks.ids(at, len(seen)), strict=True)
         ]
         commits = {one.project: one.commit_sha for one in seen}
-        return await self._request(known, queue, context, commits=commits, requests=known.requests)
+        return await self._request(known, queue, context, commits=commits, default_ref=default_ref, requests=known.requests)
 
     async def analyze_base(self, known: Repo, head: Task, commit_sha: str, context: Context | None = None) -> TaskOutcome:
         """Queue a task for another commit of a project. It is analysed in the same way as `head`, as a base for comparison.
@@ -163,13 +166,13 @@ class Tracker:
     ) -> Sequence[TaskOutcome]:
         """Queue a task for a commit of these projects, in one append with the step that `beside` makes of the ids of the tasks.
 
-        The analysis of a pull request (`pull`), or of a ref that a project does not track, is never the project's latest.
+        The analysis of a pull request (`pull`) serves only for comparisons: its ref may be of another repository.
         Raises Overtaken if another analysis was requested after the state `known`.
         """
         at, queue = _now(), []
         for name, id_ in zip(names, self._tasks.ids(at, len(names)), strict=True):
             made = self._tasks.of_project(known, name, id_, self._policy.engine, at)
-            queue.append(attrs.evolve(made, ref=ref, commit_sha=commit_sha, baseline=pull or ref != made.ref))
+            queue.append(attrs.evolve(made, ref=ref, commit_sha=commit_sha, baseline=pull))
         also = beside([one.id for one in queue])
         return await self._request(known, queue, None, also=[also], requests=known.requests)
 

@@ -19,7 +19,7 @@ from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import BadInput, Overtaken
 from gctd.domain.options import parse_duration
-from gctd.domain.repo.config import effective
+from gctd.domain.repo.config import effective, own_ref, tracked_ref
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import RepoView, TaskView
@@ -126,7 +126,7 @@ class Updates:
 
     async def _probe(self, known: Repo) -> Mapping[str, RemoteRef | str]:
         """Return the commit of each project's ref, or the reason why it is unknown."""
-        tracked = {project.name: effective(known.configs, project.name).ref for project in known.projects if not project.problem}
+        tracked = {project.name: own_ref(known.configs, project.name) for project in known.projects if not project.problem}
         default = known.default_ref or None
         # The check follows a renamed default branch: so it asks for the repository's current default branch and for the known
         # one.
@@ -156,7 +156,7 @@ class Updates:
                 if found.commit_sha != update.recorded_sha:
                     update = await self._explained(known, update, under_way)
             else:
-                ref = effective(known.configs, project.name).ref or known.default_ref
+                ref = tracked_ref(known.configs, known.default_ref, project.name)
                 problem = f"cannot be analysed: {project.problem}" if project.problem else None
                 update = attrs.evolve(update, ref=ref, note=problem, error=found)
             updates.append(update)
@@ -165,9 +165,8 @@ class Updates:
     async def _explained(self, known: Repo, update: RefUpdate, under_way: Sequence[TaskView]) -> RefUpdate:
         """Return the update of a moved ref. It has a note if a task exists that analyses its commit for the project."""
         for task in under_way:
-            bound = task.commit_sha == update.remote_sha
-            free = task.commit_sha is None and task.ref == update.ref
-            if task.project == update.project and (bound or free) and await may_be_latest(self._log, task.id):
+            ours = task.project == update.project and task.commit_sha in (None, update.remote_sha)
+            if ours and await may_be_latest(self._log, task, update.ref or ""):
                 return attrs.evolve(update, moved=True, task_id=task.id, note=f"{task.id} is {task.status}")
         if known.checked.get(update.project or "") == update.remote_sha:
             note = "a task for this commit was queued before: to try it again, ask for an analysis"
@@ -182,7 +181,9 @@ class Updates:
             for update in due
             if update.project is not None and update.ref is not None and update.remote_sha is not None
         ]
-        outcomes = await self._tracker.rescan(known, seen, context)
+        # The repository takes the new name of its default branch over: else its analyses could not become the latest.
+        names = {one.ref for one in seen if own_ref(known.configs, one.project) is None} - {known.default_ref}
+        outcomes = await self._tracker.rescan(known, seen, default_ref=min(names, default=""), context=context)
         tasks = {outcome.state.project: outcome.state.id for outcome in outcomes}
         return Checked(
             updates=tuple(

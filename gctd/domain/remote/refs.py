@@ -12,6 +12,7 @@ MAX_SUBDIR = 1024
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 _NOT_IN_SUBDIR = re.compile(r"[\x00-\x1f\x7f\\]")
+_BRANCH = "refs/heads/"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -21,8 +22,9 @@ def is_commit_id(ref: str) -> bool:
 
 
 def parse_ref(text: str, *, field: str = "ref") -> str:
-    """Parse a branch, a tag (short or beginning with `refs/`), `HEAD`, or a full commit id. An id is returned in lower case.
+    """Parse a branch, a tag (short or beginning with `refs/`), `HEAD`, or a full commit id.
 
+    An id is returned in lower case, and a branch by its short name, unless that name would mean something else.
     The rules of `git check-ref-format --allow-onelevel` apply, plus: no '-' at the beginning, at most 255 bytes.
     Raises BadInput(field, reason).
     """
@@ -31,7 +33,8 @@ def parse_ref(text: str, *, field: str = "ref") -> str:
     problem = _ref_problem(text)
     if problem:
         raise BadInput(field, problem)
-    return text
+    branch = text.removeprefix(_BRANCH)
+    return text if branch == "HEAD" or branch.startswith("refs/") or is_commit_id(branch.lower()) else branch
 
 
 def _ref_problem(text: str) -> str | None:

@@ -92,14 +92,15 @@ class RemoveProjectConfig:
 class RequestAnalysis:
     """Queue these tasks. `ref` becomes the root's setting if it is given.
 
-    `commits` as in AnalysisRequested. `requests`: the known number of requests. The command is refused if the repository has
-    more, because the caller then does not know all tasks.
+    `commits` and `default_ref` as in AnalysisRequested. `requests`: the known number of requests. The command is refused if the
+    repository has more, because the caller then does not know all tasks.
     """
 
     tasks: tuple[str, ...]
     at: datetime
     ref: str | None = None
     commits: dict[str, str] = attrs.field(factory=dict)
+    default_ref: str = ""
     requests: int | None = None
 
 
@@ -161,7 +162,9 @@ def decide(command: RepoCommand, state: Repo | None) -> Sequence[events.RepoEven
             changes = ProjectConfig(ref=command.ref)
             return [
                 *_configure(state, ROOT, changes, command.at),
-                events.AnalysisRequested(tasks=command.tasks, commits=command.commits, at=command.at),
+                events.AnalysisRequested(
+                    tasks=command.tasks, commits=command.commits, default_ref=command.default_ref, at=command.at
+                ),
             ]
 
 

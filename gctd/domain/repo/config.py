@@ -104,6 +104,17 @@ def effective(configs: Mapping[str, ProjectConfig], project: str) -> ProjectConf
     return root if project in (ROOT, ".") else root.merged(configs.get(project, ProjectConfig()))
 
 
+def tracked_ref(configs: Mapping[str, ProjectConfig], default_ref: str, project: str) -> str:
+    """Return the ref that a project tracks: a setting, or the default branch. Its latest analysis is of this ref."""
+    return own_ref(configs, project) or default_ref
+
+
+def own_ref(configs: Mapping[str, ProjectConfig], project: str) -> str | None:
+    """Return the ref that the settings give a project, None for the default branch."""
+    ref = effective(configs, project).ref
+    return None if ref == "HEAD" else ref
+
+
 def origins(configs: Mapping[str, ProjectConfig], project: str) -> dict[str, Origin]:
     """Return the origin of each effective setting of a project, by name."""
     layers = [(Origin.ROOT, configs.get(ROOT))]

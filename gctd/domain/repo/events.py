@@ -100,14 +100,18 @@ class ProjectConfigRemoved:
     at: datetime
 
 
-@REGISTRY.event("AnalysisRequested", version=2, reads=[1])
+@REGISTRY.event("AnalysisRequested", version=3, reads=[1, 2])
 @attrs.frozen(kw_only=True)
 class AnalysisRequested:
-    """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task."""
+    """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task.
+
+    `default_ref` is the new name of the default branch, if a check for updates found one; otherwise empty.
+    """
 
     tasks: tuple[str, ...]
     at: datetime
     commits: dict[str, str] = attrs.field(factory=dict)
+    default_ref: str = ""
 
 
 RepoEvent = (

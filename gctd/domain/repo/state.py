@@ -98,6 +98,9 @@ def evolve(state: Repo | None, event: events.RepoEvent) -> Repo:
         case events.ProjectConfigRemoved():
             return attrs.evolve(repo, configs={k: v for k, v in repo.configs.items() if k != event.subdir})
         case events.AnalysisRequested():
-            return attrs.evolve(repo, requests=repo.requests + 1, checked={**repo.checked, **event.commits})
+            checked = {**repo.checked, **event.commits}
+            return attrs.evolve(
+                repo, requests=repo.requests + 1, checked=checked, default_ref=event.default_ref or repo.default_ref
+            )
         case events.RepoRemoved():
             return attrs.evolve(repo, status=RepoStatus.REMOVED, reason="", lease=None, retry_at=None)

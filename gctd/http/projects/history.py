@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gctd.control.comparing.pairs import compared
 from gctd.domain.errors import BadInput, NotFound
+from gctd.domain.remote.refs import parse_ref
 from gctd.http import formats
 from gctd.http.projects.comparisons import DiffBody, HistoryBody
 from gctd.http.projects.points import BASE, POINT, base_of, one_moment, point
@@ -22,8 +23,10 @@ class ListHistory:
     """Names a project's analyses, and a page of them."""
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
-    bases: bool = query(
-        default=True, description="also the analyses that were made only for comparisons: bases, and commits of pull requests"
+    ref: str | None = query(
+        default=None,
+        schema=formats.REF,
+        description="only the analyses of this ref, but no bases of comparisons and no commits of pull requests",
     )
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=formats.POSITION, description="cursor from the `Link` of the previous page")
@@ -43,15 +46,15 @@ class Diff:
 
 
 async def project_history(request: ListHistory, call: Call[Services]) -> Answer[Sequence[HistoryBody]]:
-    """List all analyses of a project, newest first, each with its differences in the way of measuring from the one before it."""
+    """List the analyses of a project, newest first, each with its differences in the way of measuring from the one before it."""
     found = await call.services.queries.history(
         request.id,
-        bases=request.bases,
+        ref=None if request.ref is None else parse_ref(request.ref),
         before=decode_cursor(request.cursor, tuple[int, int]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
     if not found and request.cursor is None:
-        raise NotFound(f"there is no analysis {request.id}")
+        raise NotFound(f"there is no analysis {request.id}" + (f" of {request.ref}" if request.ref is not None else ""))
     page, more = page_of(found, request.limit, lambda one: (one.measured, one.sequence))
     earlier: list[AnalysisView | None] = [*found[1:], None]
     return Answer([HistoryBody.after(one, older) for one, older in zip(page, earlier, strict=False)], cursor=more)

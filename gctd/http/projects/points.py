@@ -31,9 +31,11 @@ async def point(analysis_id: str, field: str, text: str | None, call: Call[Servi
     queries = call.services.queries
     if text is None:
         latest = await queries.analysis(analysis_id)
-        if latest is None:
-            raise NotFound(f"there is no analysis {analysis_id}")
-        return latest
+        if latest is not None:
+            return latest
+        if await queries.history(analysis_id, limit=1):
+            raise NotFound("the ref that the project tracks has no analysis yet; the history has analyses of other refs")
+        raise NotFound(f"there is no analysis {analysis_id}")
     if _TASK.fullmatch(text):
         analysis = await queries.analysis_of_task(text)
         if analysis is None or analysis.analysis_id != analysis_id:

@@ -15,7 +15,9 @@ ACCEPTED = [
     "main",
     "v1.2.3",
     "feature/x",
-    "refs/heads/main",
+    "refs/heads/HEAD",
+    "refs/heads/refs/x",
+    f"refs/heads/{'a' * 40}",
     "refs/tags/v1",
     "HEAD",
     "a@b",
@@ -70,6 +72,10 @@ REFUSED = [
 @pytest.mark.parametrize("ref", ACCEPTED)
 def test_names_that_git_accepts(ref: str) -> None:
     assert parse_ref(ref) == ref
+
+
+def test_a_branch_has_one_name() -> None:
+    assert [parse_ref(ref) for ref in ("main", "refs/heads/main", "refs/heads/x/y")] == ["main", "main", "x/y"]
 
 
 @pytest.mark.parametrize("ref", REFUSED)

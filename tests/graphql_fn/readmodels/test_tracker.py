@@ -114,18 +114,21 @@ async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk
         assert project["history"] == {"nodes": [{"taskId": task}], "pageInfo": {"hasNextPage": True}}
 
 
-async def test_an_analysis_that_was_made_as_a_base_of_comparisons_is_not_the_latest_of_its_project(running: Running) -> None:
+@pytest.mark.parametrize(("change", "back"), [("baseline = 1", "baseline = 0"), ("ref = 'topic'", "ref = 'main'")])
+async def test_an_analysis_of_another_ref_or_for_comparisons_is_not_the_latest_of_its_project(
+    running: Running, change: str, back: str
+) -> None:
     query = """query($url: String!) { repo(url: $url) { projects { nodes {
         latestAnalysis { taskId } history { nodes { taskId } } } } } analyses { nodes { taskId repoUrl } } }"""
     older, newer = running.tasks
     with closing(sqlite3.connect(running.system.database)) as tables:
         with tables:
-            tables.execute("UPDATE analyses SET baseline = 1 WHERE task_id IN (?, ?, ?)", newer)
+            tables.execute(f"UPDATE analyses SET {change} WHERE task_id IN (?, ?, ?)", newer)
         try:
             found = await running.ask(query, url=URL)
         finally:
             with tables:
-                tables.execute("UPDATE analyses SET baseline = 0")
+                tables.execute(f"UPDATE analyses SET {back}")
     projects = found["repo"]["projects"]["nodes"]
     assert [project["latestAnalysis"]["taskId"] for project in projects] == older
     assert [one["taskId"] for one in found["analyses"]["nodes"] if one["repoUrl"] == URL] == older

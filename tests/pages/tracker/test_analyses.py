@@ -134,6 +134,23 @@ async def test_the_history_is_drawn_with_its_breaks_and_leads_to_comparisons(sho
     await expect(page).to_have_url(re.compile(f"/compare/{first}...{second}$"))
 
 
+async def test_the_history_has_a_trend_for_each_ref_also_without_a_latest_analysis(shown: Shown, user: Visitor) -> None:
+    project = await Project.registered(shown.project.system, shown.project.directory)
+    await project.analyze(attrs.evolve(FIRST, ref="topic"))
+    page = await user.open(f"/analyses/{await project.id}/history")
+    await expect(page.get_by_role("group", name="Average CRAP: one analysis")).to_be_visible()
+    assert all("404" in text for text in user.complaints), user.complaints
+    user.complaints.clear()
+    await project.analyze(SECOND)
+    page = await user.open(f"/analyses/{await project.id}/history")
+    trend = page.get_by_role("combobox", name="Trend of")
+    await expect(trend).to_have_value("main")
+    await trend.select_option("topic")
+    await expect(page).to_have_url(re.compile("ref=topic$"))
+    await expect(page.get_by_role("group", name="Average CRAP: one analysis")).to_be_visible()
+    await expect(page.get_by_role("table", name="Analyses of the project").locator("tbody tr[data-key]")).to_have_count(2)
+
+
 async def test_events_are_found_and_the_state_at_any_sequence_is_shown(shown: Shown, user: Visitor) -> None:
     task = shown.project.tasks[0]
     page = await user.open("/log")

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask, textOf } from "../../kit/data/http";
 import type { Live } from "../../kit/data/live";
+import { isMissing } from "./risk";
 import { stream } from "../data/live";
 import type { Analysis, Task } from "../data/types";
 
@@ -31,7 +32,7 @@ export function Newer({ id, known, reload }: Props) {
       const { signal } = looking;
       ask<Analysis>("GET", `/api/repos/${encodeURIComponent(id)}?entries=0`, { signal }).then(
         ({ body }) => signal.aborted || setLatest({ task: body.task_id, problem: "" }),
-        (error) => signal.aborted || setLatest({ task: "", problem: textOf(error) }),
+        (error) => signal.aborted || setLatest(isMissing(error) ? null : { task: "", problem: textOf(error) }),
       );
     };
     const isOurs = ({ name, data }: Live) => name === "task" && (data as Task).status === "completed" && (data as Task).analysis_id === id;

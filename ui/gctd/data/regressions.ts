@@ -31,7 +31,7 @@ export async function regressions(analyses: readonly Analysis[], signal: AbortSi
   const found: Change[] = [];
   const work = async () => {
     for (let analysis = left.shift(); analysis; analysis = left.shift()) {
-      const change = changeOf(analysis, await read<HistoryEntry[]>(`/api/repos/${analysis.id}/history?bases=false&limit=100`, signal), since);
+      const change = changeOf(analysis, await read<HistoryEntry[]>(`/api/repos/${analysis.id}/history?ref=${encodeURIComponent(analysis.repo_info.ref)}&limit=100`, signal), since);
       if (change && change.by >= SMALLEST) found.push(change);
     }
   };

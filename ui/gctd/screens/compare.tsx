@@ -25,7 +25,7 @@ const ALL = "1000000";
 
 interface Compared {
   diff: Diff;
-  latest: Whole;
+  after: Whole;
   history: readonly HistoryEntry[];
 }
 
@@ -37,12 +37,11 @@ export default function Comparison({ params }: ScreenProps) {
       const history: HistoryEntry[] = [];
       const path = `/api/repos/${encodeURIComponent(id)}`;
       const query = new URLSearchParams({ limit: ALL, ...(from ? { from } : {}), ...(to ? { to } : {}) });
-      const [diff, latest] = await Promise.all([
+      const [diff] = await Promise.all([
         read<Diff>(`${path}/diff?${query}`, signal),
-        read<Whole>(`${path}?entries=0`, signal),
         readPages<HistoryEntry>(`${path}/history?limit=1000`, (page) => void history.push(...page), { signal }),
       ]);
-      return { diff, latest, history };
+      return { diff, after: await read<Whole>(`${path}?at=${diff.to.task_id}&entries=0`, signal), history };
     },
     [id, from, to],
   );
@@ -58,18 +57,18 @@ export default function Comparison({ params }: ScreenProps) {
   return value ? <Shown key={`${value.diff.from.task_id} ${value.diff.to.task_id}`} {...value} /> : <Skeleton lines={8} />;
 }
 
-function Shown({ diff, latest, history }: Compared) {
+function Shown({ diff, after, history }: Compared) {
   const name = projectName(diff.repo_url, diff.project);
   const [older, newer] = [shortCommit(diff.from.commit_sha), shortCommit(diff.to.commit_sha)];
   useTitle(`${name}: ${older} to ${newer}`, 1);
   // the address of a file at another commit differs in that only
-  const source = useMemo(() => (side: "from" | "to") => latest.source?.replace(latest.repo_info.commit_sha, diff[side].commit_sha) ?? null, [latest, diff]);
+  const source = useMemo(() => (side: "from" | "to") => after.source?.replace(after.repo_info.commit_sha, diff[side].commit_sha) ?? null, [after, diff]);
   return (
     <div class="page comparison">
       <Crumbs
         above={[
           { name: "Repositories", to: "/repos" },
-          { name: repoName(diff.repo_url), to: repoAt(latest.repo_id) },
+          { name: repoName(diff.repo_url), to: repoAt(after.repo_id) },
           { name: diff.project === "." ? "latest analysis" : diff.project, to: analysisAt(diff.id) },
           { name: "History", to: historyAt(diff.id) },
         ]}

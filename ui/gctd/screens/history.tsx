@@ -33,6 +33,7 @@ export default function History({ params }: ScreenProps) {
   const id = params["id"] ?? "";
   const [from] = useQuery("from");
   const [to] = useQuery("to");
+  const [chosen, choose] = useQuery("ref");
   // the comparison was once a part of this page
   useEffect(() => {
     if (from || to) go(comparisonAt(id, from, to), { replace: true });
@@ -41,17 +42,24 @@ export default function History({ params }: ScreenProps) {
     async (signal) => {
       const history: HistoryEntry[] = [];
       const trend: HistoryEntry[] = [];
+      const page = (entries: HistoryEntry[]) => void trend.push(...entries);
       const path = `/api/repos/${encodeURIComponent(id)}`;
-      const [latest] = await Promise.all([
-        read<Whole>(`${path}?entries=0`, signal),
-        readPages<HistoryEntry>(`${path}/history?limit=1000`, (page) => void history.push(...page), { signal }),
-        readPages<HistoryEntry>(`${path}/history?bases=false&limit=1000`, (page) => void trend.push(...page), { signal }),
-      ]);
-      return { latest, history, trend };
+      await readPages<HistoryEntry>(`${path}/history?limit=1000`, (entries) => void history.push(...entries), { signal });
+      // without an analysis of the tracked ref there is no latest one
+      const shown = await read<Whole>(`${path}?entries=0`, signal).catch((error: unknown) => {
+        if (!isMissing(error) || !history[0]) throw error;
+        return read<Whole>(`${path}?at=${history[0].task_id}&entries=0`, signal);
+      });
+      const ref = chosen || shown.repo_info.ref;
+      // one whose analyses all served only for comparisons has no trend
+      await readPages<HistoryEntry>(`${path}/history?ref=${encodeURIComponent(ref)}&limit=1000`, page, { signal }).catch((error: unknown) => {
+        if (!isMissing(error)) throw error;
+      });
+      return { shown, history, trend, ref };
     },
-    [id],
+    [id, chosen],
   );
-  const name = value ? projectName(value.latest.repo_info.url, value.latest.project) : "";
+  const name = value ? projectName(value.shown.repo_info.url, value.shown.project) : "";
   useTitle(name && `History of ${name}`, 1);
   if (error && !value) {
     return (
@@ -62,14 +70,14 @@ export default function History({ params }: ScreenProps) {
     );
   }
   if (!value) return <Skeleton lines={8} />;
-  const { latest, history, trend } = value;
+  const { shown, history, trend, ref } = value;
   return (
     <div class="page">
       <Crumbs
         above={[
           { name: "Repositories", to: "/repos" },
-          { name: repoName(latest.repo_info.url), to: repoAt(latest.repo_id) },
-          { name: latest.project === "." ? "latest analysis" : latest.project, to: analysisAt(id) },
+          { name: repoName(shown.repo_info.url), to: repoAt(shown.repo_id) },
+          { name: shown.project === "." ? "latest analysis" : shown.project, to: analysisAt(id) },
         ]}
         here="History"
       />
@@ -82,10 +90,31 @@ export default function History({ params }: ScreenProps) {
         )}
       </header>
       <Newer id={id} known={history.map((entry) => entry.task_id)} reload={reload} />
-      <Trend id={id} history={trend} />
+      <Refs history={history} ref_={ref} choose={choose} />
+      {trend.length > 0 ? <Trend id={id} history={trend} /> : <p class="muted">No analysis of {ref} has a place in a trend.</p>}
       <Analyses id={id} history={history} />
       {history.length < 2 ? <p class="muted">There is nothing yet to compare this analysis with.</p> : null}
     </div>
+  );
+}
+
+/** The choice of the ref whose trend is shown. */
+function Refs({ history, ref_: ref, choose }: { history: readonly HistoryEntry[]; ref_: string; choose: (ref: string) => void }) {
+  const refs = [...new Set([ref, ...history.map((entry) => entry.ref)])];
+  if (refs.length < 2) return null;
+  return (
+    <p class="line no-print">
+      <label class="line">
+        Trend of
+        <select value={ref} onChange={(event) => choose(event.currentTarget.value)}>
+          {refs.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+    </p>
   );
 }
 
@@ -202,7 +231,7 @@ function Analyses({ id, history }: { id: string; history: readonly HistoryEntry[
       title: "Changes",
       width: "160px",
       cell: (entry) => {
-        const before = history[history.indexOf(entry) + 1];
+        const before = history.slice(history.indexOf(entry) + 1).find(({ ref }) => ref === entry.ref);
         return before ? (
           <Link to={comparisonAt(id, before.task_id, entry.task_id)}>since {shortCommit(before.commit_sha)}</Link>
         ) : null;

@@ -177,7 +177,7 @@ async def test_a_base_that_is_not_analysed_is_analysed_and_the_verdict_follows(p
     assert (shown.code, "max_new" in shown.err) == (1, True)
     # An analysis that was made only as a base of the comparison is not the latest one.
     assert (await project.system.get(await project.path))["repo_info"]["commit_sha"] == RISKY.commit_sha
-    whole, own = [await project.system.get(f"{await project.path}/history{query}") for query in ("", "?bases=false&limit=9")]
+    whole, own = [await project.system.get(f"{await project.path}/history{query}") for query in ("", "?ref=main&limit=9")]
     assert [[one["commit_sha"][0] for one in history] for history in (whole, own)] == [["e", "b"], ["b"]]
     exported = await gctd("repo", "export", project.url, url=project.system.url, home=tmp_path)
     assert exported.json["repo_info"]["commit_sha"] == RISKY.commit_sha
