@@ -15,7 +15,7 @@ import msgspec
 
 from httpkit.messages.decoding import attributes_of, has_unset, is_union, json_name, without_unset
 from httpkit.messages.encoding import plain
-from httpkit.messages.fields import PRINTABLE, PRINTABLE_LINES, UNSET, Source, spec_of
+from httpkit.messages.fields import PRINTABLE, PRINTABLE_LINES, UNSET, Rule, Source, spec_of
 
 Schema = dict[str, Any]
 Mode = Literal["request", "answer"]
@@ -34,6 +34,8 @@ _SCALARS: dict[Any, Schema] = {
     object: {},
     msgspec.Raw: {},
 }
+_BARE = Rule()
+"""The rule of values that no rule names."""
 
 
 def description_of(thing: Any) -> str | None:
@@ -79,12 +81,8 @@ class Schemas:
         """The schema of a field, with its limits, description, example and default."""
         spec = spec_of(attribute)
         schema = dict(spec.schema) if spec.schema is not None else self.of(attribute.type, mode)
-        limits = spec.rule.schema(_json_type(schema))
-        if spec.rule.items is not None and "items" in schema:
-            schema["items"] = schema["items"] | spec.rule.items.schema(_json_type(schema["items"]))
-        extra: Schema = {**limits}
-        if mode == "request" and spec.source is not Source.PAYLOAD and _is_any_text(schema | limits):
-            extra["pattern"] = PRINTABLE_LINES if spec.rule.multiline else PRINTABLE
+        schema = _limited(schema, spec.rule, is_checked=mode == "request" and spec.source is not Source.PAYLOAD)
+        extra: Schema = {}
         if spec.description is not None:
             extra["description"] = spec.description
         if spec.example is not None:
@@ -136,6 +134,23 @@ def _is_plain(value: Any) -> bool:
 
 def _choice(values: list[Any]) -> Schema:
     return {"type": "string" if all(isinstance(value, str) for value in values) else "integer", "enum": values}
+
+
+def _limited(schema: Schema, rule: Rule, *, is_checked: bool) -> Schema:
+    """The schema of a value within the limits of a rule, with the values inside of it. `is_checked`: texts have no controls."""
+    if "anyOf" in schema:
+        return schema | {"anyOf": [_limited(part, rule, is_checked=is_checked) for part in schema["anyOf"]]}
+    if schema.get("type") == "null" or "$ref" in schema:
+        return schema
+    schema = schema | rule.schema(_json_type(schema))
+    if is_checked and _is_any_text(schema):
+        schema["pattern"] = PRINTABLE_LINES if rule.multiline else PRINTABLE
+    for inside in ("items", "additionalProperties"):
+        if isinstance(schema.get(inside), dict):
+            schema[inside] = _limited(schema[inside], rule.items or _BARE, is_checked=is_checked)
+    if is_checked and isinstance(schema.get("additionalProperties"), dict):
+        schema["propertyNames"] = {"pattern": PRINTABLE}
+    return schema
 
 
 def _is_any_text(schema: Schema) -> bool:

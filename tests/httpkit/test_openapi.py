@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import pytest
 from aiohttp import web
+from cattrs.errors import BaseValidationError
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.messages.fields import PRINTABLE, member, message
+from httpkit.messages.decoding import JSON
+from httpkit.messages.fields import PRINTABLE, Rule, member, message
+from httpkit.messages.schemas import Schemas
 from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.guard import Guard, allowed_hosts
@@ -185,6 +189,49 @@ class Plain:
 
 async def plain(_: Nothing, __: Call[Any]) -> Plain:
     return Plain(1, {})
+
+
+@message
+class Limited:
+    """Members with members, each with its limits."""
+
+    ids: Sequence[str] | None = member(default=None, max_length=2)
+    counts: Sequence[int] | None = member(default=None, items=Rule(ge=1))
+    lines: Sequence[str] = member(default=(), items=Rule(max_length=3, multiline=True))
+    words: Mapping[str, str] | None = member(default=None, max_length=1, items=Rule(max_length=3))
+    note: str | None = member(default=None, max_length=3)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_sound"),
+    [
+        ({"ids": None, "counts": None, "words": None, "note": None}, True),
+        ({"ids": ["a", "b"]}, True),
+        ({"ids": ["a", "b", "c"]}, False),
+        ({"ids": ["\x80"]}, False),
+        ({"ids": ["a\nb"]}, False),
+        ({"counts": [1]}, True),
+        ({"counts": [0]}, False),
+        ({"lines": ["a\nb"]}, True),
+        ({"lines": ["a\x00"]}, False),
+        ({"lines": ["abcd"]}, False),
+        ({"words": {"a": "b"}}, True),
+        ({"words": {"a": "b", "b": "c"}}, False),
+        ({"words": {"a": "\x07"}}, False),
+        ({"words": {"\x07": "a"}}, False),
+        ({"words": {"a": "bcde"}}, False),
+        ({"note": "abcd"}, False),
+        ({"note": "\x07"}, False),
+    ],
+)
+def test_the_limits_inside_of_lists_and_objects_are_described_as_they_are_checked(body: dict[str, Any], is_sound: bool) -> None:
+    schema = Schemas().object(Limited, "request")
+    assert OAS31Validator(schema).is_valid(body) is is_sound
+    if is_sound:
+        JSON.structure(body, Limited)
+    else:
+        with pytest.raises(BaseValidationError):
+            JSON.structure(body, Limited)
 
 
 def test_a_plain_attrs_class_needs_no_words_of_the_edge_to_be_an_answer() -> None:
