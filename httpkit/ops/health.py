@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from httpkit.messages.encoding import encode
+from httpkit.ops.bounded import BoundedQuestion
 from httpkit.problems import status_of, text_of
 
 log = structlog.get_logger(__name__)
@@ -61,9 +62,8 @@ class Health:
         `concerns`: the checks that are about reads or writes only, by name. The others are about both. None: the service does
         not distinguish reads from writes.
         """
-        self._checks = dict(checks)
+        self._checks = {name: BoundedQuestion(check, bound) for name, check in checks.items()}
         self._note = note
-        self._bound = bound
         self._concerns = concerns
         self._last: str | None = None
         self._was_ready = False
@@ -73,7 +73,7 @@ class Health:
         return _joined((await self._look()).wrong)
 
     async def _look(self) -> HealthFindings:
-        found = dict(zip(self._checks, await asyncio.gather(*map(self._run, self._checks, self._checks.values())), strict=True))
+        found = dict(zip(self._checks, await asyncio.gather(*map(self._run, self._checks)), strict=True))
         wrong = {name: one for name, one in found.items() if isinstance(one, str)}
         reason = _joined(wrong)
         if reason != self._last:
@@ -85,12 +85,9 @@ class Health:
         self._was_ready = self._was_ready or reason is None
         return HealthFindings(wrong, {name: one.reason for name, one in found.items() if isinstance(one, Unknown)})
 
-    async def _run(self, name: str, check: Check) -> str | Unknown | None:
+    async def _run(self, name: str) -> str | Unknown | None:
         try:
-            async with asyncio.timeout(self._bound):
-                found = await check()
-        except TimeoutError:
-            return f"no answer within {self._bound:g} s"
+            found = await self._checks[name].ask()
         except Exception as error:
             if status_of(error) is not None:
                 return text_of(error)

@@ -23,6 +23,8 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from httpkit.ops.bounded import BoundedQuestion, Unanswered
+
 NOT_KNOWN = nan
 """The value of a figure that is not known now."""
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0)
@@ -84,11 +86,11 @@ class Metrics:
         self.refused = Counter(
             "http_requests_refused", "Requests refused before a handler saw them.", ("reason",), registry=self.registry
         )
-        self._asking: list[Callable[[], Awaitable[object]]] = []
+        self._asking: list[BoundedQuestion] = []
 
     def ask(self, figures: Callable[[], Awaitable[object]]) -> None:
         """Fetch these figures before each answer, for a second at most. A collector handles a figure that is missing by then."""
-        self._asking.append(figures)
+        self._asking.append(BoundedQuestion(figures, _PATIENCE))
 
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count an answered request. `route` is the template of its path, `seconds` None for a stream."""
@@ -100,9 +102,8 @@ class Metrics:
 
     async def answer(self, _: web.Request) -> web.Response:
         """Handler of `/metrics`."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                await asyncio.gather(*(figures() for figures in self._asking))
+        with suppress(Unanswered):
+            await asyncio.gather(*(figures.ask() for figures in self._asking))
         return web.Response(body=self.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

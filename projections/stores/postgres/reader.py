@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Self
@@ -28,17 +27,15 @@ from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (
     DatabaseAddress,
     connect,
-    connect_pool,
     times_as_text,
     translated,
     without_nul,
 )
+from projections.stores.postgres.pool import ConnectionPool
 from projections.stores.postgres.transactions import LONG, transaction
 
 CONNECTIONS = 12
 """Queries that one process has under way at most; more wait for their turn."""
-_PATIENCE = 10.0
-"""Seconds that queries have to end when the reader is closed."""
 _ROW_BYTES = 100
 """Bytes of a row in a table that the server has not counted yet."""
 _SIZES = """
@@ -54,7 +51,7 @@ class PostgresReader:
     def __init__(self, url: str) -> None:
         """`url`: `postgresql://user:password@host:port/database`. Raises StoreUnavailable for an address of another form."""
         self.address = DatabaseAddress(url)
-        self._pool: Any = None
+        self._pool: ConnectionPool | None = None
         self.withheld: str | None = None
         """Why queries are refused now, see `projections.store.Store`."""
 
@@ -68,9 +65,9 @@ class PostgresReader:
     async def open(self) -> None:
         """Connect. Raises StoreUnavailable, also where the database is empty."""
         with translated(self.address):
-            self._pool = await connect_pool(self.address, size=CONNECTIONS)
+            pool = self._pool = await ConnectionPool.open(self.address, size=CONNECTIONS)
             try:
-                await schema.read_version(self._pool)
+                await schema.read_version(pool)
             except asyncpg.UndefinedTableError as error:
                 await self._close_pool()
                 raise StoreUnavailable(f"{self.address} holds no read model: it is made by the service that fills it") from error
@@ -89,9 +86,7 @@ class PostgresReader:
     async def _close_pool(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
-            with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                async with asyncio.timeout(_PATIENCE):
-                    await pool.close()  # which ends the connections if its own time ends
+            await pool.close()
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""
@@ -189,12 +184,12 @@ class PostgresReader:
             with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 await connection.close(timeout=5)
 
-    def _asked(self) -> Any:
+    def _asked(self) -> ConnectionPool:
         if self.withheld is not None:
             raise StoreUnavailable(self.withheld)
         return self._opened()
 
-    def _opened(self) -> Any:
+    def _opened(self) -> ConnectionPool:
         if self._pool is None:
             raise StoreUnavailable(f"{self.address} is not open")
         return self._pool

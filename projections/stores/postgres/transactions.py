@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
-
-import asyncpg
 
 from projections.store import Argument, Checkpoint, Row
 from projections.stores.names import CHECKPOINTS
 from projections.stores.postgres import writing
 from projections.stores.postgres.connection import DatabaseAddress, translated, without_nul
+from projections.stores.postgres.pool import ConnectionPool
 
 LONG = 60.0
 """Seconds for a query that reads much."""
@@ -23,22 +22,14 @@ _BEGIN = f"""
 
 
 @asynccontextmanager
-async def transaction(address: DatabaseAddress, pool: Any) -> AsyncIterator[PostgresReadTransaction]:
+async def transaction(address: DatabaseAddress, pool: ConnectionPool) -> AsyncIterator[PostgresReadTransaction]:
     """See `projections.store.Reader.transaction`."""
-    with translated(address):
-        connection = await pool.acquire()
-    try:
+    async with AsyncExitStack() as stack:
         with translated(address):
+            connection = await stack.enter_async_context(pool.borrowed(in_transaction=True))
             await connection.execute(_BEGIN)
             reading = PostgresReadTransaction(address, connection, await writing.read_checkpoints(connection))
         yield reading
-    finally:
-        try:
-            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await connection.execute("ROLLBACK")  # it has changed nothing
-        finally:  # the caller may be cancelled here once more: its time is over, and then its client leaves
-            with translated(address):
-                await pool.release(connection)
 
 
 class PostgresReadTransaction:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 import pytest_asyncio
@@ -17,8 +19,26 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.real
 
 _ASLEEP = (
-    "SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active' AND datname = current_database()"
+    "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active' AND datname = current_database()"
 )
+
+
+@contextmanager
+def hanging(pid: int) -> Iterator[None]:
+    """The session of this process of the server does not answer during the block."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def cancel(task: asyncio.Task[None]) -> None:
+    """Cancel a query that is under way. It ends before the driver stops waiting for the server, which takes 5 s."""
+    await asyncio.wait({task}, timeout=0.05)
+    task.cancel()
+    await asyncio.wait({task}, timeout=3)
+    assert task.cancelled()
 
 
 class TestPostgresStore(StoreConformance):
@@ -45,4 +65,25 @@ class TestPostgresStore(StoreConformance):
             with suppress(asyncio.CancelledError):
                 await reading
         async with asyncio.timeout(30):
+            assert await store.fetch_one("SELECT 1 AS one") == {"one": 1}
+
+    @pytest.mark.parametrize("in_transaction", [False, True])
+    async def test_a_query_that_is_cancelled_ends_at_once_if_the_server_hangs(
+        self, store: PostgresStore, *, in_transaction: bool
+    ) -> None:
+        """The driver waits five seconds for the server to cancel the statement. Its connection is used again afterwards."""
+
+        async def read() -> None:
+            if in_transaction:
+                async with store.transaction() as moment:
+                    await moment.fetch("SELECT pg_sleep(60)")
+            else:
+                await store.fetch("SELECT pg_sleep(60)")
+
+        reading = asyncio.create_task(read())
+        session = await wait_until(lambda: store.fetch_one(_ASLEEP))
+        assert session is not None
+        with hanging(session["pid"]):
+            await cancel(reading)
+        for _ in range(2):
             assert await store.fetch_one("SELECT 1 AS one") == {"one": 1}
