@@ -2,7 +2,7 @@
 
 A copy is `<stream>.snapshot`, in the server's own form (a tar file compressed by S2), and `<stream>.json`, the description of the
 copy with the digest of the file. A restored stream is the same stream: sequences, times, and the incarnation that tables are
-bound to.
+bound to. It is closed until all of its records are there (`eventlog.admin.closed`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -21,6 +22,7 @@ import attrs
 import msgspec
 from nats.aio.msg import Msg
 
+from eventlog.admin.closed import check_whole, closed, copy_of, opened
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.transport.connection import Connection
@@ -29,7 +31,9 @@ from eventlog.support.durable import sync
 CHUNK = 128 * 1024
 """Bytes of one message of a snapshot."""
 _TIMEOUT = 10.0
-_RESTORED_WITHIN = 120.0
+_STANDS_STILL = 10.0
+"""Seconds without another record after which the server does not restore a stream any more."""
+_PAUSE = 0.25
 _LISTENED_WITHIN = 3.0
 """Seconds. In a cluster the answer to a restore can be earlier than the interest in its first part."""
 
@@ -98,7 +102,7 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
             messages=state["messages"],
             bytes=size,
             sha256=digest,
-            config=answer["config"],
+            config=opened(answer["config"]),
             state=state,
         )
         described_in.write_bytes(encoded(copied))
@@ -131,6 +135,7 @@ async def _receive(connection: Connection, stream: str, output: BinaryIO) -> tup
             if error.number == STREAM_MISSING:
                 raise StreamNotThere(f"there is no stream {stream}") from error
             raise
+        check_whole(answer)
         while True:
             try:
                 async with asyncio.timeout(_TIMEOUT):
@@ -167,16 +172,15 @@ def described(file: Path) -> StreamCopy:
     return copied
 
 
-async def check_free(connection: Connection, streams: Iterable[str]) -> None:
-    """See that no stream of these names is on the server. Raises StreamThere, Unavailable."""
-    for stream in streams:
-        try:
-            await ask(connection, f"STREAM.INFO.{stream}")
-        except Refused as error:
-            if error.number != STREAM_MISSING:
-                raise
-        else:
-            raise StreamThere(f"there is a stream {stream} already: a copy never replaces one")
+async def check_free(connection: Connection, copied: Iterable[StreamCopy]) -> None:
+    """See that no stream of these copies is on the server. The result of an earlier restore of the same copy may be there.
+
+    Raises StreamThere, Unavailable.
+    """
+    for copy in copied:
+        info = await _info(connection, copy.stream)
+        if info is not None and copy_of(info["config"]) != copy.sha256:
+            raise StreamThere(f"there is a stream {copy.stream} already: a copy never replaces one")
 
 
 async def restore(
@@ -184,13 +188,50 @@ async def restore(
 ) -> StreamCopy:
     """Restore the stream of a copy, given by its description file. The name of the stream must be free.
 
-    `replicas`: number of servers that hold it. `changes`: members of its configuration that replace the copied ones.
+    `replicas`: number of servers that hold it. `changes`: members of its configuration that replace the copied ones. It takes no
+    writes, and readers wait, until all records are there. A restore that was killed is completed.
 
     Raises BackupInvalid, StreamThere, Unavailable, OutcomeUnknown.
     """
     copied = described(file)
-    await check_free(connection, [copied.stream])
-    config = {**copied.config, "num_replicas": replicas, **changes}
+    await check_free(connection, [copied])
+    config = opened({**copied.config, "num_replicas": replicas, **changes})
+    if not await _is_made(connection, copied):
+        await _send(connection, file, copied, closed(config, copy=copied.sha256))
+    await persist(connection, lambda: call(connection, f"STREAM.UPDATE.{copied.stream}", config), _TIMEOUT)
+    return copied
+
+
+async def _info(connection: Connection, stream: str) -> dict[str, Any] | None:
+    """The server's information on a stream; None if there is none."""
+    try:
+        return await ask(connection, f"STREAM.INFO.{stream}")
+    except Refused as error:
+        if error.number != STREAM_MISSING:
+            raise
+        return None
+
+
+async def _is_made(connection: Connection, copied: StreamCopy) -> bool:
+    """Whether the stream of a copy is whole on the server, which may restore it at this moment.
+
+    A part of it that grows no more is removed: the copy has its records.
+    """
+    still_since, before = time.monotonic(), -1
+    while (info := await _info(connection, copied.stream)) is not None:
+        state = info["state"]
+        if (state["last_seq"], state["messages"]) == (copied.last, copied.messages):
+            return True
+        if state["messages"] != before:
+            still_since, before = time.monotonic(), state["messages"]
+        if time.monotonic() - still_since > _STANDS_STILL:
+            await call(connection, f"STREAM.DELETE.{copied.stream}")
+        await asyncio.sleep(_PAUSE)
+    return False
+
+
+async def _send(connection: Connection, file: Path, copied: StreamCopy, config: Mapping[str, Any]) -> None:
+    """Send the snapshot of a copy, and wait until the server has made the stream. Raises Unavailable, OutcomeUnknown."""
     request = {"config": config, "state": copied.state}
     try:
         answer = await call(connection, f"STREAM.RESTORE.{copied.stream}", request, timeout=_TIMEOUT)
@@ -209,11 +250,15 @@ async def restore(
         patience = 0.0  # once a server has listened, the restore is over if it no longer does
         if reply.data:
             answer_of(f"to restore {copied.stream}", reply.data)
-    reply = await connection.request(target, b"", timeout=_RESTORED_WITHIN)
+    try:
+        reply = await connection.request(target, b"", timeout=_TIMEOUT)
+    except OutcomeUnknown:  # a long stream takes longer: the server writes some hundred records a second
+        if not await _is_made(connection, copied):
+            raise
+        return
     restored = answer_of(f"to restore {copied.stream}", reply.data)["state"]
     if (restored["last_seq"], restored["messages"]) != (copied.last, copied.messages):
         raise OutcomeUnknown(f"{copied.stream} ends at sequence {restored['last_seq']}, its copy at {copied.last}")
-    return copied
 
 
 def _snapshot(file: Path) -> Path:

@@ -175,7 +175,7 @@ class LogScrubber:
         self._seen.clear()
         still = []
         for damage in done.found:
-            stored = await self._reader.leader({"seq": damage.sequence})
+            stored = await self._reader.certainly({"seq": damage.sequence})
             damaged = stored is None or await self._problem(stored, share=1) is not None
             if stored is None or damaged or (damage.elsewhere and await self._is_elsewhere(damage.sequence)):
                 still.append(damage)
@@ -228,7 +228,7 @@ class LogScrubber:
         end = max(batch, default=min(at.position + _TOGETHER, at.until))
         found: list[Damage] = []
         for sequence in range(at.position + 1, end + 1):
-            stored = batch.get(sequence) or await self._reader.leader({"seq": sequence})
+            stored = batch.get(sequence) or await self._reader.certainly({"seq": sequence})
             if stored is None:
                 found.append(Damage(sequence, None, "the record cannot be read"))
             elif (problem := await self._problem(stored, share=self._share)) is not None:

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eventlog.admin.closed import check_open
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import Appended, Commit
 from eventlog.errors import IncarnationChanged, LogDamaged, LogDiverged, LogTruncated, Unavailable
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import digest_of
+from eventlog.support.still import StillLog
 
 
 class Fence:
@@ -33,20 +35,22 @@ class Fence:
         self._incarnation: str | None = None
         self._connects = self._connections()
         self._closed: LogDamaged | None = None
+        self._still = StillLog()
         self.acknowledged = 0
         """The highest sequence that was acknowledged to this process, or that it has read."""
         self._digest: Callable[[], str | None] = lambda: None
         """Gives the digest of the commit there, None if it is not known. It is seldom asked for."""
 
     async def check(self) -> None:
-        """See that the stream is the known one; asked of the server after a reconnect only.
+        """See that the stream is the known one; asked of the server only after a reconnect, or after a message without a taker.
 
-        Raises LogDamaged if it is not, Unavailable if that cannot be known.
+        Raises LogDamaged if it is not, StreamClosed if it is being repaired, Unavailable if that cannot be known.
         """
         if self._connects != self._connections():
             connects = self._connections()
             acknowledged, digest = self.acknowledged, self._digest()  # others may append before the server answers
             info = await self._reads.info()
+            check_open(info)
             self._closed = None
             self.saw(info)
             self._check_end(info, acknowledged)
@@ -97,13 +101,16 @@ class Fence:
 
     def _check_end(self, info: dict[str, Any], acknowledged: int) -> None:
         end = info["state"]["last_seq"]
-        if end >= acknowledged:
-            return
         text = f"{self._stream} ends at sequence {end}, and {acknowledged} was acknowledged"
-        if info["config"]["num_replicas"] > 1:  # a leader that was elected just now may not know its own end yet
+        if (
+            end < acknowledged and info["config"]["num_replicas"] > 1
+        ):  # a leader that was elected just now may learn its own end late
             raise Unavailable(text)
-        self._closed = LogTruncated(text)
+        try:
+            self._still.check(info, text if end < acknowledged else None)
+        except LogTruncated as error:
+            self._closed = error
 
     def _connections(self) -> int:
         counters = self._connection.counters
-        return counters.reconnects + counters.replaced
+        return counters.reconnects + counters.replaced + counters.untaken

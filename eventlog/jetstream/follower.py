@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -14,13 +13,14 @@ import structlog
 
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
-from eventlog.errors import AggregateDamaged, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
+from eventlog.errors import AggregateDamaged, IncarnationChanged, LogDiverged, SequenceGap, Unavailable
 from eventlog.jetstream.api import Refused
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.pull import ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 from eventlog.support.chain import digest_of
+from eventlog.support.still import StillLog
 
 log = structlog.get_logger(__name__)
 
@@ -29,8 +29,6 @@ _MOMENT = 0.25
 """Seconds without a commit of an aggregate after which is looked whether the stream has passed the end of the reading."""
 _SILENT = 1.0
 """Seconds without a commit after which is looked whether the next one can be read at all."""
-_CATCHING_UP = 3.0
-"""Seconds that a new leader may need to apply what the old one had, before a stream that ends too early is truncated."""
 
 
 @attrs.define(eq=False)
@@ -55,7 +53,7 @@ class Follower:
     _read_last: Commit | None = attrs.field(default=None, init=False)
     _overlaps: bool = attrs.field(default=False, init=False)
     _end: int = attrs.field(default=0, init=False)
-    _behind_since: float | None = attrs.field(default=None, init=False)
+    _still: StillLog = attrs.field(factory=StillLog, init=False)
     _suspect: Hole | None = attrs.field(default=None, init=False)
     _done: bool = attrs.field(init=False)
 
@@ -104,7 +102,7 @@ class Follower:
         self._end = info["state"]["last_seq"]
         await self._check_hole()
         if self._aggregate is None:
-            self._check_ends(info)
+            self._still.check(info, self._problem(info))
             there = info["state"]["messages"] and info["state"]["first_seq"] <= self.last
             self._overlaps = bool(there and self._known() is not None)
         subject = self._aggregate.subject if self._aggregate else None
@@ -163,10 +161,10 @@ class Follower:
             self._end = (await self._reads.info())["state"]["last_seq"]
         if self._end < wanted:
             return
-        found = await self._reads.leader({"seq": wanted})
+        found = await self._reads.certainly({"seq": wanted})
         if found is None:
             info = await self._reads.info()
-            self._check_ends(info)
+            self._still.check(info, self._problem(info))
             if info["state"]["last_seq"] >= wanted:
                 raise SequenceGap(wanted, None)
         elif self._overlaps and digest_of(found.subject, found.data) != self._known():
@@ -210,30 +208,26 @@ class Follower:
     async def _next_of(self, aggregate: AggregateId) -> int | None:
         """The sequence of the next commit of an aggregate that the leader can read."""
         request = {"next_by_subj": aggregate.subject, "seq": self.last + 1}
-        found = await self._reads.leader(request)
+        found = await self._reads.certainly(request)
         return None if found is None else found.seq
 
-    def _check_ends(self, info: dict[str, Any]) -> None:
+    def _problem(self, info: dict[str, Any]) -> str | None:
+        """Why reading cannot continue between the ends of the stream; None if it can."""
         state = info["state"]
         end = state["last_seq"]
         first = state["first_seq"] if state["messages"] else end + 1
         if self.last < first - 1:
-            raise LogTruncated(f"{self._stream} begins at sequence {first}, reading had to continue after {self.last}")
+            return f"{self._stream} begins at sequence {first}, reading had to continue after {self.last}"
         if 0 < self.last < first and self._known() is not None:
-            raise LogTruncated(f"{self._stream} begins at sequence {first}, and sequence {self.last} was read from it before")
-        if self.last <= end:
-            self._behind_since = None
-            return
-        if self._behind_since is None:
-            self._behind_since = time.monotonic()
-        if info["config"]["num_replicas"] > 1 and time.monotonic() - self._behind_since < _CATCHING_UP:
-            raise Unavailable(f"the leader of {self._stream} has come to sequence {end} only")
-        raise LogTruncated(f"{self._stream} ends at sequence {end}, reading had to continue after {self.last}")
+            return f"{self._stream} begins at sequence {first}, and sequence {self.last} was read from it before"
+        if self.last > end:
+            return f"{self._stream} ends at sequence {end}, reading had to continue after {self.last}"
+        return None
 
     async def _check_hole(self) -> None:
         """Whether what a consumer left out is missing from the stream too, by the word of its leader. Raises SequenceGap."""
         if self._suspect is None:
             return
-        if await self._reads.leader({"seq": self._suspect.expected}) is None:
+        if await self._reads.certainly({"seq": self._suspect.expected}) is None:
             raise SequenceGap(self._suspect.expected, self._suspect.found)
         self._suspect = None

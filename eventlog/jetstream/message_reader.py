@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from eventlog.admin.closed import check_whole
 from eventlog.commit import Commit, CommitDecoder
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, TIMEOUT, Refused, ask
@@ -73,11 +74,20 @@ class MessageReader:
         return answer.message
 
     async def info(self, body: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT) -> dict[str, Any]:  # noqa: ASYNC109 - passed on
-        """The leader's information on the stream (STREAM.INFO)."""
+        """The leader's information on the stream (STREAM.INFO). Raises StreamClosed while its records are being restored."""
         try:
-            return await ask(self._connection, f"STREAM.INFO.{self._stream}", body, timeout=timeout)
+            info = await ask(self._connection, f"STREAM.INFO.{self._stream}", body, timeout=timeout)
         except Refused as error:
             raise Unavailable(f"no information on the stream {self._stream}: {error.description}") from error
+        check_whole(info)
+        return info
+
+    async def certainly(self, request: Mapping[str, Any]) -> StoredMessage | None:
+        """As `leader`, but None is certain: the leader is asked twice, and the stream is not being restored in between."""
+        if (found := await self.leader(request)) is None:
+            await self.info()
+            found = await self.leader(request)
+        return found
 
     async def last(self, subject: str) -> StoredMessage | None:
         """A subject's last message as some replica has it (direct get, ADR-31): it may be a moment old. None: it has none."""

@@ -185,16 +185,17 @@ async def _verify(invocation: Invocation, directory: Path) -> int:
 async def restore(invocation: Invocation, *, nats_url: str, replicas: int, directory: Path) -> int:
     """Make the streams again that were copied into DIRECTORY, before anything else is started.
 
-    All copies are checked first. A stream that is there already is never replaced: exit code 5.
+    All copies are checked first. A stream that is there already is never replaced: exit code 5. A stream takes no writes until
+    all of its records are there. If the command was killed, the same command completes it.
     """
     from eventlog.admin import backup as of  # noqa: PLC0415 - slow
 
     files = of.copies(directory)
     if not files:
         raise of.BackupInvalid(f"there is no copy of a stream in {directory}")
-    names = [of.described(one).stream for one in files]
+    described = [of.described(file) for file in files]
     async with connected(nats_url) as connection:
-        await of.check_free(connection, names)
+        await of.check_free(connection, described)
         return _show_copies(invocation.output, [await of.restore(connection, one, replicas=replicas) for one in files])
 
 

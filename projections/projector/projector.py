@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from itertools import islice
 
 import structlog
 
@@ -31,7 +30,7 @@ log = structlog.get_logger(__name__)
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
 _TRIES_AHEAD = 6
-"""How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
+"""How often a log that does not move is asked again, over some three seconds, before a checkpoint is taken to be ahead of it."""
 
 
 class Projector:
@@ -243,11 +242,12 @@ class Projector:
             log.warning("projections have a new version and start at the beginning", projections=[p.name for p in changed])
         await self._advancing.load()
         head = await self._advancing.patiently("the log", self._log.head)
-        for pause in islice(pauses(), _TRIES_AHEAD):  # a leader that was elected just now may not know its own end yet
-            if all(checkpoint.sequence <= head.last for checkpoint in self._advancing.checkpoints.values()):
-                break
-            await asyncio.sleep(pause)
-            head = await self._advancing.patiently("the log", self._log.head)
+        ahead = max((checkpoint.sequence for checkpoint in self._advancing.checkpoints.values()), default=0)
+        waits, still = pauses(), 0
+        while ahead > head.last and still < _TRIES_AHEAD:  # a leader that was elected just now may not know its own end yet
+            await asyncio.sleep(next(waits))
+            before, head = head, await self._advancing.patiently("the log", self._log.head)
+            still = still + 1 if head == before else 0
         self._advancing.incarnation = head.incarnation
         for projection in self._model.projections:
             check_against(head, projection.name, self._advancing.checkpoints.get(projection.name))

@@ -252,7 +252,7 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
     collecting = gc.isenabled()
     with ExitStack() as stack:
         place: Callable[[Any, str, Any], Any] = lambda *of: stack.enter_context(patch.object(*of))  # noqa: E731
-        for module in (follower, connection, status):
+        for module in (connection, status):
             place(module, "time", clock)
         for module in (append, follower, commands):
             place(module, "random", chance)

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from eventlog.admin.backup import back_up, described, encoded, restore
+from eventlog.admin.closed import check_whole, closed, is_closed, opened
 from eventlog.admin.copy_check import check_copy
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.admin.repair.diagnosis import Diagnosis, Fault, Witness, each_leads
@@ -33,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 DAMAGED, REPAIRED = "damaged", "repaired"
 """Directories of the two copies: the stream before and after the repair."""
-_REPAIRS, _SUBJECTS, _INCARNATION = "repairs", "subjects-before-repair", "incarnation"
+_REPAIRS, _INCARNATION = "repairs", "incarnation"
 _KEPT = 50
 """Repairs that a stream keeps in its metadata."""
 
@@ -102,11 +103,7 @@ class StreamRepair:
 
     async def plan(self) -> Repair:
         """Find the damage and a remedy of each fault, without changing anything. Raises RepairRefused, Unavailable."""
-        info = await ask(self._connection, f"STREAM.INFO.{self._stream}")
-        if info["state"]["messages"] and info["state"]["first_seq"] > 1:
-            raise RepairRefused(
-                f"{self._stream} begins at sequence {info['state']['first_seq']}: only a whole stream is repaired"
-            )
+        info = await self._info()
         end = info["state"]["last_seq"]
         faults = await self._faults(end, info["config"]["num_replicas"])
         return Repair(
@@ -114,7 +111,7 @@ class StreamRepair:
             incarnation=incarnation_of(info),
             end=max(end, self._witness.sequence),
             remedies=[await self._remedy(fault) for fault in faults],
-            frozen=_SUBJECTS in (info["config"].get("metadata") or {}),
+            frozen=is_closed(info["config"]),
         )
 
     async def _faults(self, end: int, replicas: int) -> Sequence[Fault]:
@@ -175,17 +172,16 @@ class StreamRepair:
         return await self._rewritten(plan, config, directory / REPAIRED)
 
     async def _freeze(self) -> dict[str, Any]:
-        """Take the subjects away from the stream, so that no process can write to it; gives the configuration with them.
+        """Close the stream, so that no process can write to it; gives the configuration of the open stream."""
+        config = (await self._info())["config"]
+        await self._update(closed(config))
+        return opened(config)
 
-        The subjects are kept in the metadata: a repair that was killed is found, and the next one gives them back.
-        """
-        config: dict[str, Any] = (await ask(self._connection, f"STREAM.INFO.{self._stream}"))["config"]
-        metadata = dict(config.get("metadata") or {})
-        subjects = msgspec.json.decode(metadata.pop(_SUBJECTS)) if _SUBJECTS in metadata else config["subjects"]
-        whole = {**config, "subjects": subjects, "metadata": metadata}
-        marked = {**metadata, _SUBJECTS: msgspec.json.encode(subjects).decode()}
-        await self._update({**whole, "subjects": [f"repair.{self._stream}.>"], "metadata": marked})
-        return whole
+    async def _info(self) -> dict[str, Any]:
+        """The server's information on the stream. Raises StreamClosed if it is being restored, Unavailable."""
+        info = await ask(self._connection, f"STREAM.INFO.{self._stream}")
+        check_whole(info)
+        return info
 
     async def _update(self, config: Mapping[str, Any]) -> None:
         await call(self._connection, f"STREAM.UPDATE.{self._stream}", config)

@@ -22,7 +22,7 @@ import structlog
 from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.client import NatsClient, safe
 from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, ConnectionOptions
-from eventlog.jetstream.transport.reply_router import NatsReply, ReplyRouter
+from eventlog.jetstream.transport.reply_router import NatsReply, NotTaken, ReplyRouter
 from eventlog.support.ticks import tick
 
 log = structlog.get_logger(__name__)
@@ -46,6 +46,8 @@ class Counters:
     """How often nats-py connected again by itself."""
     replaced: int = 0
     """How often the watchdog replaced a client that was dead. The new client does not have the subscriptions of the old one."""
+    untaken: int = 0
+    """How often nothing on NATS took a message: a stream may be missing or closed."""
 
 
 class Connection:
@@ -142,7 +144,7 @@ class Connection:
 
         Raises Unavailable (not sent, or no listener takes it) and OutcomeUnknown (sent, and no reply came).
         """
-        return await self._inbox.send_batch(((subject, headers, payload),), timeout)
+        return await self.send_batch(((subject, headers, payload),), timeout)
 
     async def ask(self, subject: str, payload: bytes = b"", *, timeout: float = REQUEST_TIMEOUT) -> NatsReply:  # noqa: ASYNC109 - as in `request`
         """As `request`, for a request that may be repeated: it is sent again while no reply comes.
@@ -156,7 +158,11 @@ class Connection:
 
         Of several the first asks for a reply too; if that has content it is the result: the reason why there is no other.
         """
-        return await self._inbox.send_batch(messages, timeout)
+        try:
+            return await self._inbox.send_batch(messages, timeout)
+        except NotTaken:
+            self.counters.untaken += 1
+            raise
 
     def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[NatsReply]:
         """The replies to a message, each within `timeout` seconds. The caller recognizes the last. Errors as in `request`."""

@@ -40,6 +40,10 @@ class Denied(OutcomeUnknown):
     """
 
 
+class NotTaken(Unavailable):
+    """Nothing on NATS takes the message: it was not sent to anyone."""
+
+
 @attrs.frozen
 class NatsReply:
     """A reply: the payload, and the header block as it was on the wire (None: none)."""
@@ -192,7 +196,7 @@ def _settle(result: asyncio.Future[NatsReply], reply: NatsReply | OutcomeUnknown
 def _taken(subject: str, reply: NatsReply) -> NatsReply:
     """The reply of a listener that took the message. Raises Unavailable if the server reports that there is no listener."""
     if reply.status == _NO_RESPONDERS:
-        raise Unavailable(f"nothing on NATS takes {subject}: no leader yet, or no such stream")
+        raise NotTaken(f"nothing on NATS takes {subject}: no leader yet, or no such stream")
     return reply
 
 

@@ -10,11 +10,12 @@ from typing import Any, cast
 import pytest
 
 from eventlog.commit import Appended
-from eventlog.errors import LogTruncated
+from eventlog.errors import LogTruncated, Unavailable
 from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.transport.reply_router import NatsReply
+from eventlog.support.still import StillLog
 
 INCARNATION = "2026-11-23T00:00:00.000000Z"
 
@@ -23,13 +24,17 @@ class Broker:
     """A connection that has reconnected, and a server that answers on a signal of the test."""
 
     def __init__(self, end: int) -> None:
-        self.counters = SimpleNamespace(reconnects=0, replaced=0)
+        self.counters = SimpleNamespace(reconnects=0, replaced=0, untaken=0)
         self.end = end
         self.answers = asyncio.Event()
 
     async def ask(self, subject: str, *_: Any, **__: Any) -> NatsReply:
         assert subject == "$JS.API.STREAM.INFO.TEST"
-        info = {"created": INCARNATION, "state": {"last_seq": self.end}, "config": {"name": "TEST", "num_replicas": 1}}
+        info = {
+            "created": INCARNATION,
+            "state": {"first_seq": 1, "last_seq": self.end},
+            "config": {"name": "TEST", "num_replicas": 1},
+        }
         await self.answers.wait()
         return NatsReply(json.dumps(info).encode())
 
@@ -52,10 +57,16 @@ async def test_appends_of_others_while_the_server_answers_are_no_lost_end() -> N
     fence.check_seen()
 
 
-async def test_an_end_before_the_last_acknowledgement_closes_the_log() -> None:
+async def test_an_end_before_the_last_acknowledgement_closes_the_log_if_it_does_not_move() -> None:
     broker = Broker(end=505)
     fence = fence_of(broker)
     fence.stored(Appended(sequence=508, replayed=False), 505)
     broker.answers.set()
+    now = 100.0
+    fence._still = StillLog(lambda: now)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="ends at sequence 505, and 508 was acknowledged; this is looked at again"):
+            await fence.check()
+    now += 1.0
     with pytest.raises(LogTruncated, match="ends at sequence 505, and 508 was acknowledged"):
         await fence.check()
