@@ -187,6 +187,7 @@ class Service:
                 frames=frames,
                 max_lag=settings.max_lag,
                 monitoring_url=settings.monitoring_url,
+                declared=self.declarations(settings).irreplaceable,
             )
             access = self._access(settings, log, store, side.commands)
             running = Running(

@@ -22,6 +22,7 @@ _STREAM_FIELDS = frozenset(
         *("description", "subjects", "storage", "retention", "discard", "duplicate_window", "compression"),
         *("max_age", "max_msgs", "max_msgs_per_subject", "max_msg_size", "max_bytes"),
         *("deny_delete", "deny_purge", "allow_rollup_hdrs", "allow_msg_ttl", "allow_direct", "allow_atomic"),
+        *("sealed", "no_ack", "subject_transform", "sources"),
     }
 )
 _CONSUMER_FIELDS = frozenset(
@@ -91,8 +92,13 @@ class Declarations:
 
     @property
     def lasting(self) -> tuple[Stream, ...]:
-        """The streams that cannot be rebuilt from others: logs, then the objects that their events refer to."""
-        logs = [stream for stream in self.streams if stream.incarnation and not stream.apart]
+        """The streams that are copied together: the irreplaceable ones, except for each that is apart."""
+        return tuple(stream for stream in self.irreplaceable if not stream.apart)
+
+    @property
+    def irreplaceable(self) -> tuple[Stream, ...]:
+        """The streams that cannot be rebuilt from others: logs and keys, then the objects that their events refer to."""
+        logs = [stream for stream in self.streams if stream.incarnation]
         return (*logs, *(stream for stream in self.streams if stream.kind == "object bucket"))
 
 
@@ -132,11 +138,18 @@ EVENT_STREAM: Mapping[str, Any] = {
     "deny_purge": True,
     "allow_rollup_hdrs": False,
     "allow_msg_ttl": False,
+    "sealed": False,
+    "no_ack": False,
+    "subject_transform": None,
+    "sources": [],
     "allow_direct": True,
     "allow_atomic": True,
     "duplicate_window": "2m",
 }
-"""The fields of a stream of events, in the notation of the file: nothing in it changes, goes or expires; a full one refuses."""
+"""The fields of a stream of events, in the notation of the file: nothing in it changes, goes or expires; a full one refuses.
+
+A service compares them with the fields on the server every few seconds (`eventlog.admin.reconcile.danger_of`).
+"""
 
 
 def event_stream(
@@ -238,6 +251,8 @@ def _objects(name: str, fields: dict[str, Any]) -> Stream:
     config = fields | {
         "subjects": [f"$O.{name}.C.>", f"$O.{name}.M.>"],
         "max_age": fields.pop("ttl", 0),
+        "max_msgs": -1,
+        "max_msgs_per_subject": -1,
         "discard": "new",
         "allow_rollup_hdrs": True,
         "allow_direct": True,

@@ -1,7 +1,7 @@
 """Brings a server's streams, consumers and buckets to their declarations, as far as no message can be lost.
 
 Missing ones are created. Differences are updated if no message can be lost by it. The others are shown and left to a person.
-Several processes may apply the same declarations at the same moment.
+Several processes may apply the same declarations at the same moment. A service compares by `danger_of` while it runs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import attrs
 import structlog
 
+from eventlog.admin.closed import reason_of
 from eventlog.admin.declarations import Consumer, Declarations, Stream
 from eventlog.admin.sizes import AIM, DiskRoom, fitted
 from eventlog.errors import Unavailable
@@ -43,6 +44,8 @@ _ROUNDS = 5
 _INCARNATION = "incarnation"
 _METADATA = frozenset({_INCARNATION, AIM})
 _ALWAYS = frozenset({"description", "allow_direct", "duplicate_window", "num_replicas", "max_msg_size", _INCARNATION})
+_BEARABLE = frozenset({"description", "max_bytes", "max_msg_size", "num_replicas", "compression", _INCARNATION, AIM})
+"""Fields by which the server, whatever it has there, removes or moves no record, and hides none."""
 _FIXED_CONSUMER_FIELDS = frozenset({"deliver_policy", "ack_policy", "max_waiting"})
 
 Action = Literal["create", "update", "by hand"]
@@ -101,6 +104,37 @@ async def plan(connection: Connection, declarations: Declarations) -> list[Drift
             for drift in _consumer_drift(item, info)
         ),
     ]
+
+
+def danger_of(stream: Stream, info: Mapping[str, Any] | None) -> str | None:
+    """Return why an irreplaceable stream must not be written to: acknowledged records can be lost, or are lost. None: it may be.
+
+    `info` is the server's answer to STREAM.INFO, None if there is no such stream.
+    """
+    if info is None:
+        return f"the stream {stream.name} is missing: it was deleted, or a repair is about to put it back"
+    if (reason := reason_of(info)) is not None:
+        return reason
+    reasons = []
+    if found := [drift for drift in _stream_drift(stream, info) if not _is_bearable(drift)]:
+        fields = ", ".join(f"{drift.field} is {drift.found!r}, declared {drift.wanted!r}" for drift in found)
+        reasons.append(
+            f"the stream {stream.name} is not as declared, so nats-server may remove, move or refuse what is stored: {fields}. "
+            "`projections streams apply` sets it back, or names what is to be done by hand"
+        )
+    state = info["state"]
+    if stream.config.get("deny_delete") and (lost := state["last_seq"] - state["messages"]) > 0:
+        reasons.append(
+            f"{lost} records of the stream {stream.name} are gone, which begins at sequence {state['first_seq']}: "
+            "`projections repair` restores them from a backup"
+        )
+    return "; ".join(reasons) or None
+
+
+def lacking_replicas(stream: Stream, info: Mapping[str, Any]) -> str | None:
+    """Return a note on a stream that fewer servers hold than declared, or None."""
+    drifts = [drift for drift in _stream_drift(stream, info) if drift.field == "num_replicas" and drift.found < drift.wanted]
+    return str(drifts[0]) if drifts else None
 
 
 async def apply(
@@ -282,9 +316,9 @@ def _consumer_field(config: Mapping[str, Any], field: str) -> Any:
 
 
 def _same(wanted: Any, found: Any) -> bool:
-    if isinstance(wanted, list):
+    if isinstance(wanted, list) and wanted:
         return sorted(wanted) == sorted(found or [])
-    return bool(wanted == found or (found is None and not wanted))  # the server leaves out what is zero
+    return bool(wanted == found or (not found and not wanted))  # the server leaves out what is zero
 
 
 def _harmless(stream: Stream, field: str, wanted: Any, found: Mapping[str, Any]) -> bool:
@@ -304,6 +338,19 @@ def _harmless(stream: Stream, field: str, wanted: Any, found: Mapping[str, Any])
             return stream.kind == "key-value bucket" or _wider(wanted, found.get(field))
         case _:
             return field in _ALWAYS
+
+
+def _is_bearable(drift: Drift) -> bool:
+    """Whether the value on the server neither costs a record nor changes its place. A newer program may have set a wider one."""
+    match drift.field:
+        case "subjects":
+            return set(drift.wanted) <= set(drift.found or ())
+        case "max_age" | "max_msgs" | "max_msgs_per_subject":
+            return _wider(drift.found or 0, drift.wanted)
+        case "duplicate_window":
+            return bool((drift.found or 0) >= drift.wanted)
+        case _:
+            return drift.field in _BEARABLE
 
 
 def _wider(wanted: int, found: int | None) -> bool:

@@ -41,7 +41,7 @@ class WriteState(StrEnum):
     SILENT = "silent"
     """The broker does not answer appends, or has no leader that could."""
     CLOSED = "closed"
-    """The broker says of itself that it cannot store."""
+    """The broker reports that it cannot store, or it can lose stored records."""
     FULL = "full"
     """A limit is reached, though no append was refused yet."""
     UNKNOWN = "unknown"
@@ -106,7 +106,8 @@ class Look:
     """The answers of the broker. `at`: the time of the request, by the monotonic clock.
 
     `server` changes when another server, or the same one after a restart, holds the stream. `monitored`: its own health was
-    asked, and `fault` is its own report. `error`: why the stream could not be asked; then nothing else is known.
+    asked. `fault`: its own report, or why nothing may be stored in the stream. `error`: why the stream could not be asked; then
+    nothing else is known.
     """
 
     at: float
@@ -239,7 +240,7 @@ class WriteHealth:
         return Writes(state=WriteState.OK)
 
     def check(self) -> None:
-        """Raises Unavailable if the broker says of itself that it cannot store: an append would only wait for its deadline."""
+        """Raises Unavailable while writes are closed: an append would only wait for its deadline, or be lost."""
         look = self._look
         if look is not None and look.fault is not None and self._clock() - look.at < _STALE:
             raise Unavailable(f"nothing was stored: {look.fault}")

@@ -1,20 +1,22 @@
-"""Looks at the broker every few seconds, also without writes: its health, its limits, and the replicas of the stream."""
+"""Looks at the broker every few seconds, also without writes: its health, its limits, and the settings of the streams."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
 
 from eventlog import Unavailable
+from eventlog.admin.declarations import Stream
+from eventlog.admin.reconcile import danger_of, lacking_replicas
 from eventlog.admin.sizes import AIM
 from eventlog.errors import EventLogError
-from eventlog.jetstream.api import call
+from eventlog.jetstream.api import STREAM_MISSING, Refused, call
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes
+from eventlog.jetstream.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes, WriteState
 from eventlog.support.ticks import tick
 from servicekit.broker.broker_clock import BrokerClock
 from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_all
@@ -22,6 +24,7 @@ from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_all
 EVERY = 4.0
 """Seconds between two looks."""
 
+_EVERY_IF_CLOSED = 1.0
 _TIMEOUT = 0.8
 _FRESH = 0.5
 """Seconds for which a look is taken for now."""
@@ -34,11 +37,16 @@ class BrokerWatch:
     """Keeps `writes` up to date with the state of the broker and of a stream.
 
     `monitoring`: addresses of the monitoring ports of all its servers. Without them only the limit of the stream is seen.
+    `declared`: the streams that are stored to. If one of them is not as declared so that records could be lost, or are lost,
+    writes are closed.
     """
 
-    def __init__(self, connection: Connection, stream: str, writes: WriteHealth, monitoring: Sequence[str]) -> None:
+    def __init__(
+        self, connection: Connection, stream: str, writes: WriteHealth, monitoring: Sequence[str], declared: Sequence[Stream] = ()
+    ) -> None:
         self._connection = connection
         self._stream = stream
+        self._declared = {each.name: each for each in declared}
         self._writes = writes
         self._monitoring = monitoring
         self.clock = BrokerClock()
@@ -46,6 +54,8 @@ class BrokerWatch:
         self._looking = asyncio.Lock()
         self._looked = float("-inf")
         self._unseen: tuple[str, ...] = ()
+        self._lacking: tuple[str, ...] = ()
+        self._error: Exception | None = None
         self._said = ""
 
     @property
@@ -58,18 +68,28 @@ class BrokerWatch:
         while True:
             self._writes.failed.clear()
             await self.look()
-            await tick(EVERY, self._writes.failed, after=_FRESH)
+            closed = self._writes.now().state is WriteState.CLOSED
+            await tick(_EVERY_IF_CLOSED if closed else EVERY, self._writes.failed, after=_FRESH)
 
     async def writes(self) -> Writes:
         """Return whether appends are taken now. The answer is at most half a second old."""
-        if time.monotonic() - self._looked > _FRESH:
-            await self.look()
+        await self._look_lately()
         return self._writes.now()
 
+    async def check(self) -> None:
+        """See that the broker answers for the stream, at most half a second ago. Raises Unavailable."""
+        await self._look_lately()
+        if isinstance(self._error, Unavailable):
+            raise self._error
+
+    async def _look_lately(self) -> None:
+        if time.monotonic() - self._looked > _FRESH:
+            await self.look()
+
     def notes(self) -> Sequence[str]:
-        """Return the nearly reached limits, problems that servers of a cluster report, unseen servers, and a wrong clock."""
+        """Return the nearly reached limits, problems of servers of a cluster, unseen and missing servers, and a wrong clock."""
         clock = self.clock.note()
-        return [*self._writes.warnings(), *self._unseen, *([] if clock is None else [clock])]
+        return [*self._writes.warnings(), *self._unseen, *self._lacking, *([] if clock is None else [clock])]
 
     async def look(self) -> None:
         """Look once. It raises no error: a server or a stream that cannot be seen is noted."""
@@ -77,35 +97,56 @@ class BrokerWatch:
             if time.monotonic() - self._looked < _FRESH:
                 return
             began = time.monotonic()
-            found, seen = await asyncio.gather(self._stream_info(), look_at_all(self._monitoring))
+            others = [name for name in self._declared if name != self._stream]
+            seen, *infos = await asyncio.gather(
+                look_at_all(self._monitoring), *(self._stream_info(name) for name in (self._stream, *others))
+            )
             self._looked = time.monotonic()
-            self._writes.saw(self._look(began, found, seen))
+            self._writes.saw(self._look(began, dict(zip((self._stream, *others), infos, strict=True)), seen))
         self._say()
 
-    async def _stream_info(self) -> dict[str, Any] | Exception:
+    async def _stream_info(self, stream: str) -> dict[str, Any] | EventLogError | None:
+        """The server's information on a stream, None if there is no such stream, or the error."""
         began = self.clock.elapsed()
         try:
-            info = await call(self._connection, f"STREAM.INFO.{self._stream}", timeout=_TIMEOUT)
+            info = await call(self._connection, f"STREAM.INFO.{stream}", timeout=_TIMEOUT)
+        except Refused as error:
+            return None if error.number == STREAM_MISSING else error
         except EventLogError as error:
             return error
-        self.clock.saw(began, info)
+        if stream == self._stream:
+            self.clock.saw(began, info)
         return info
 
-    def _look(self, began: float, found: dict[str, Any] | Exception, seen: Sequence[BrokerState | NotSeen]) -> Look:
+    def _dangers(self, infos: Mapping[str, dict[str, Any] | EventLogError | None]) -> str | None:
+        """Why nothing may be stored, by the settings and the ends of the streams; None if something may."""
+        known = {name: info for name, info in infos.items() if not isinstance(info, EventLogError)}
+        pairs = [(self._declared[name], info) for name, info in known.items() if name in self._declared]
+        self._lacking = tuple(note for stream, info in pairs if info is not None and (note := lacking_replicas(stream, info)))
+        return "; ".join(reason for pair in pairs if (reason := danger_of(*pair)) is not None) or None
+
+    def _look(
+        self, began: float, infos: Mapping[str, dict[str, Any] | EventLogError | None], seen: Sequence[BrokerState | NotSeen]
+    ) -> Look:
+        found = infos[self._stream]
         servers = [each for each in seen if isinstance(each, BrokerState)]
         unseen = [str(each) for each in seen if isinstance(each, NotSeen)]
         faults = [each.fault for each in servers if each.fault is not None]
         alone = len(self._monitoring) == 1
         self._unseen = tuple(unseen if alone else [*unseen, *faults])  # in a cluster another server can lead
-        if isinstance(found, Exception):
+        danger = self._dangers(infos)
+        self._error = found if isinstance(found, EventLogError) else None
+        if isinstance(found, EventLogError):
             return Look(at=began, error=str(found))
+        if found is None:
+            return Look(at=began, fault=danger or f"there is no stream {self._stream}")
         leader = (found.get("cluster") or {}).get("leader", "")
         ids = ",".join(sorted(each.server for each in servers)) or self._connection.client.server_id
         return Look(
             at=began,
             server=f"{leader} {ids}",
             monitored=bool(self._monitoring) and not unseen,
-            fault=faults[0] if alone and faults else None,
+            fault=danger or (faults[0] if alone and faults else None),
             rooms=[*_stream_room(self._stream, found), *(room for each in servers if alone for room in each.rooms())],
         )
 

@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
+from eventlog.admin.declarations import Stream
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
@@ -71,7 +72,7 @@ class ReadSide(Collector):
 
     `max_lag`: seconds of lag from which on it is not ready.
     `monitoring_url`: the monitoring port of nats-server, or several with commas between them. Without it, the health of the
-    broker's store is known from the results of appends only.
+    broker's store is known from the results of appends only. `declared`: see `servicekit.broker.broker_watch`.
     """
 
     def __init__(
@@ -84,12 +85,13 @@ class ReadSide(Collector):
         frames: CommitFrames,
         max_lag: float,
         monitoring_url: str | None = None,
+        declared: Sequence[Stream] = (),
     ) -> None:
         self._connection = connection
         self._log = log
         self._store = store
         self._model = model
-        self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url))
+        self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url), declared)
         """Looks at the broker, for the health of writes."""
         self.scrubber = LogScrubber(
             MessageReader(connection, model.stream),

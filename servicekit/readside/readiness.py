@@ -83,7 +83,7 @@ class Readiness:
     async def _check_broker(self) -> None:
         if not self.connection.connected:
             raise Unavailable("the broker is not connected")
-        await self.log.head()
+        await self.broker.check()
 
     async def _check_writes(self) -> Unknown | None:
         status = self.projector.status()
