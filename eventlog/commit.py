@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import attrs
 import msgspec
 
-from eventlog.support.chain import CommitLost, digest_of, lost
-from eventlog.support.trace import Trace
-from eventlog.support.wire import CommitBody, EventBody, guard_at, has_guard
+from eventlog.support.chain import CommitBody, CommitLost, EventBody, digest_of, guard_at, has_guard, lost
+from eventlog.support.tracing import Trace
 
 _CATEGORY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")

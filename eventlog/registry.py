@@ -15,8 +15,7 @@ import msgspec
 from eventlog.commit import Commit, NewCommit, NewEvent, Position, RecordedEvent, context_of
 from eventlog.errors import StateLost, UndecodableCommit
 from eventlog.privacy.fields import PersonalFields, person_of, personal_fields
-from eventlog.support.chain import CommitLost
-from eventlog.support.wire import CommitBody, EventBody, StateBody
+from eventlog.support.chain import CommitBody, CommitLost, EventBody, StateBody
 
 T = TypeVar("T")
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]

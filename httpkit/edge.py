@@ -17,8 +17,8 @@ from aiohttp import web
 from aiohttp.hdrs import SERVER
 from multidict import istr
 
-from eventlog.support import spans
-from eventlog.support.trace import Trace
+from eventlog.support import tracing
+from eventlog.support.tracing import Trace
 from httpkit.errors import HttpkitError
 from httpkit.messages.body import ClientGone
 from httpkit.ops.metrics import Metrics
@@ -183,16 +183,16 @@ class _Guarded:
         finally:
             self._entrance.in_flight -= policy.capped
             self._record(request, status, time.perf_counter() - started, policy)
-            if spans.recording() and policy.capped and not policy.quiet:
+            if tracing.recording() and policy.capped and not policy.quiet:
                 self._export(request, trace, status, time.perf_counter() - started)
         return response
 
     def _export(self, request: web.Request, trace: Trace, status: int, seconds: float) -> None:
         """Export the span of a request, as https://opentelemetry.io/docs/specs/semconv/http/http-spans/ names it."""
-        spans.record(
+        tracing.record(
             f"{request.method} {self._template}",
             trace,
-            spans.SpanKind.SERVER,
+            tracing.SpanKind.SERVER,
             time.time_ns() - int(seconds * 1e9),
             parent=Trace.parse(request.headers.get(_TRACEPARENT_HEADER)),
             attributes={

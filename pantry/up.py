@@ -18,7 +18,7 @@ from eventlog.embedded.data_lock import DataDirectoryInUse
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.during import until_one_ends
+from eventlog.support.timers import until_one_ends
 from httpkit.server.serving import ListenAddress
 from pantry.serve import SERVICE, serve
 from pantry.settings import Settings

@@ -16,7 +16,7 @@ from typing import NoReturn, Protocol
 
 from eventlog.embedded.binary import ServerFailed
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import until_tick
 from servicekit.broker.monitoring import NotSeen, look_at
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0

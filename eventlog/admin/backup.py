@@ -26,7 +26,7 @@ from eventlog.admin.closed import check_whole, closed, copy_of, opened
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.durable import sync
+from eventlog.support.files import sync
 
 CHUNK = 128 * 1024
 """Bytes of one message of a snapshot."""

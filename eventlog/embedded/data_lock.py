@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from eventlog.errors import EventLogError
-from eventlog.support.locks import locked
+from eventlog.support.files import locked
 
 _PATIENCE = 10.0
 """Seconds for the server of an owner that was killed to end."""

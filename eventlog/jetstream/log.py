@@ -19,9 +19,9 @@ from eventlog.jetstream.write_health import WriteHealth
 from eventlog.port import DEADLINE
 from eventlog.privacy.encryption import PersonalDataCipher
 from eventlog.registry import Registry
-from eventlog.support import spans
+from eventlog.support import tracing
 from eventlog.support.histogram import Timings
-from eventlog.support.trace import Trace
+from eventlog.support.tracing import Trace
 
 
 class JetStreamLog(LogReader):
@@ -92,7 +92,7 @@ class JetStreamLog(LogReader):
             raise
         seconds = perf_counter() - started
         self.timings.observe(seconds)
-        if spans.recording():
+        if tracing.recording():
             self._export(proposals[: len(appended)], time.time_ns() - int(seconds * 1e9))
         return appended
 
@@ -122,6 +122,6 @@ class JetStreamLog(LogReader):
         """Export a span for each stored commit, in the span of its command."""
         for proposal in proposals:
             if (parent := Trace.parse(proposal.commit.traceparent)) is not None:
-                name = f"{spans.SEND} {self._stream}"
-                about = spans.message(spans.SEND, self._stream, message_id=proposal.commit.id)
-                spans.record(name, parent.child(), spans.SpanKind.PRODUCER, began, parent=parent, attributes=about)
+                name = f"{tracing.SEND} {self._stream}"
+                about = tracing.message(tracing.SEND, self._stream, message_id=proposal.commit.id)
+                tracing.record(name, parent.child(), tracing.SpanKind.PRODUCER, began, parent=parent, attributes=about)

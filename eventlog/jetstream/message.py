@@ -11,8 +11,7 @@ import attrs
 from eventlog.commit import Proposal
 from eventlog.errors import TooLarge
 from eventlog.registry import Registry
-from eventlog.support.chain import fingerprints, links
-from eventlog.support.wire import FOLLOWS, GUARD
+from eventlog.support.chain import FOLLOWS, GUARD, fingerprints, links
 
 _ROOM_FOR_BATCH_HEADERS = 128
 

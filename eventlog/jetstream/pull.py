@@ -23,7 +23,7 @@ from eventlog.jetstream.api import PLAIN_ACK_TOKENS, PREFIX, ask
 from eventlog.jetstream.transport.client import NO_HEADERS, frame
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import until_tick
 
 log = structlog.get_logger(__name__)
 

@@ -12,8 +12,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceFlags
 from opentelemetry.trace import SpanKind as Kind
 
-from eventlog.support.spans import Attributes, SpanKind
-from eventlog.support.trace import Trace
+from eventlog.support.tracing import Attributes, SpanKind, Trace
 
 
 class OtlpExporter:
@@ -39,7 +38,7 @@ class OtlpExporter:
         attributes: Attributes,
         failed: str | None,
     ) -> None:
-        """See `eventlog.support.spans.Exporter`."""
+        """See `eventlog.support.tracing.Exporter`."""
         self._processor.on_end(
             ReadableSpan(
                 name,

@@ -1,10 +1,12 @@
-"""Many timers of one length on one timer of the event loop, for short waits that are nearly always answered in time."""
+"""Timers and tasks: many timers in one, work in ticks, and a task that runs during another."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from itertools import count
+from typing import Any, TypeVar
 
 _RESOLUTION = 0.001
 """Seconds by which the loop's clock may be behind its timers."""
@@ -48,3 +50,51 @@ class TimerQueue:
                 return
             del self._pending[number]
             callback()
+
+
+_SOON = 0.1
+
+
+def until_tick(period: float) -> float:
+    """Return the seconds until the clock of the event loop, which all processes share, is at a multiple of `period` seconds.
+
+    It is from 0.1 to 1.1 periods, so that work that began a little late is not repeated at once.
+    """
+    pause = period - asyncio.get_running_loop().time() % period
+    return pause if pause >= _SOON * period else pause + period
+
+
+async def tick(period: float, early: asyncio.Event, *, after: float = 0.0) -> None:
+    """Wait until a tick of `period` seconds, or until `after` seconds after `early` is set, if that is sooner."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(until_tick(period)):
+            await early.wait()
+            await asyncio.sleep(after)
+
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def during(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Run a coroutine during the block, and cancel it at the end. An error of the coroutine is raised after the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
+
+
+async def until_one_ends(*works: Coroutine[Any, Any, Any]) -> Sequence[asyncio.Task[Any]]:
+    """Run coroutines until one of them ends, and cancel the others. The tasks of all of them are returned, and have ended."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return tasks

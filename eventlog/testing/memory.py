@@ -30,8 +30,7 @@ from eventlog.errors import (
 from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import PersonalDataCipher, revealed
 from eventlog.registry import Registry
-from eventlog.support.chain import link
-from eventlog.support.wire import FOLLOWS, GUARD
+from eventlog.support.chain import FOLLOWS, GUARD, link
 
 Hook = Callable[[Sequence[Proposal]], Awaitable[None]]
 

@@ -12,8 +12,7 @@ import structlog
 
 from eventlog import Context, EventLog, EventLogError
 from eventlog.commands import Commands
-from eventlog.support.during import during
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import during, until_tick
 from gctd.broker.job import Job
 from gctd.broker.presence import Presence
 from gctd.broker.queue import WorkQueue

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from eventlog import Commit
-from eventlog.support.during import until_one_ends
+from eventlog.support.timers import until_one_ends
 from projections.projector.backlog import Backlog
 from projections.projector.writer import CheckpointWriter
 from projections.store import LeaderElection

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head
-from eventlog.support.during import until_one_ends
+from eventlog.support.timers import until_one_ends
 from projections.errors import CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel

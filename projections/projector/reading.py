@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from eventlog import Commit, EventLog, Unavailable
-from eventlog.support.during import during
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import during, until_tick
 from projections.projector.backlog import Backlog
 from projections.projector.continuity import check_contiguous
 from projections.projector.status import ProjectorProgress

@@ -12,9 +12,9 @@ import attrs
 import structlog
 
 from eventlog import Commit, EventLog, Unavailable
-from eventlog.support import spans
+from eventlog.support import tracing
 from eventlog.support.chain import fingerprints
-from eventlog.support.trace import Trace
+from eventlog.support.tracing import Trace
 from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
 from projections.projector.continuity import Tip, check_known
@@ -102,7 +102,7 @@ class CheckpointWriter:
         made, looked = await _aside(commits, _looked_at, self._links, commits)
         broken = await self._broken(looked)
         await self._advance(commits, made, show, broken)
-        if spans.recording():
+        if tracing.recording():
             _export(self.model, commits, began)
 
     async def _advance(
@@ -226,14 +226,14 @@ class CheckpointWriter:
 
 def _export(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
     """Export the span of a batch, linked to the commands of its new commits. A batch of one belongs to their trace."""
-    new = [commit.trace for commit in commits if not spans.began_before(commit.at.timestamp())]
-    links = list(dict.fromkeys(trace for trace in new if trace is not None and trace.sampled))[: spans.MOST_LINKS]
+    new = [commit.trace for commit in commits if not tracing.began_before(commit.at.timestamp())]
+    links = list(dict.fromkeys(trace for trace in new if trace is not None and trace.sampled))[: tracing.MOST_LINKS]
     if links:
         parent = links[0] if len(commits) == 1 else None
         span = Trace.begin() if parent is None else parent.child()
-        name = f"{spans.PROCESS} {model.stream}"
-        about = spans.message(spans.PROCESS, model.stream, count=len(commits), group=model.name)
-        spans.record(name, span, spans.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
+        name = f"{tracing.PROCESS} {model.stream}"
+        about = tracing.message(tracing.PROCESS, model.stream, count=len(commits), group=model.name)
+        tracing.record(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
 
 
 def _looked_at(links: AggregateLinks, commits: Sequence[Commit]) -> tuple[Sequence[bytes], LinkCheck]:

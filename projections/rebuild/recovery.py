@@ -7,7 +7,7 @@ import time
 
 import structlog
 
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import until_tick
 from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
 from projections.migrations import migrate
 from projections.model import ReadModel

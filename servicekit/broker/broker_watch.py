@@ -17,7 +17,7 @@ from eventlog.errors import EventLogError
 from eventlog.jetstream.api import STREAM_MISSING, Refused, call
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes, WriteState
-from eventlog.support.ticks import tick
+from eventlog.support.timers import tick
 from servicekit.broker.broker_clock import BrokerClock
 from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_all
 

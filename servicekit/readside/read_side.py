@@ -19,8 +19,7 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.requests import RequestServer
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.during import until_one_ends
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import until_one_ends, until_tick
 from httpkit.ops.health import Check, Concern, Health
 from httpkit.sse.hub import Hub
 from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreDamaged

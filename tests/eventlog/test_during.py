@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from eventlog.support.during import during
+from eventlog.support.timers import during
 
 
 async def test_work_is_cancelled_and_has_ended_after_the_block() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.support.ticks import tick, until_tick
+from eventlog.support.timers import tick, until_tick
 from tests.support.log.virtual_time import VirtualTimeLoop
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
-from eventlog.support.wire import FOLLOWS, GUARD
+from eventlog.support.chain import FOLLOWS, GUARD
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector

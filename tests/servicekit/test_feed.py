@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from eventlog import Position
-from eventlog.support.during import during
+from eventlog.support.timers import during
 from eventlog.testing.memory import MemoryLog
 from httpkit.sse.frames import LAST_INDEX, Frame
 from httpkit.sse.hub import Hub

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from eventlog.support.wire import GUARD
+from eventlog.support.chain import GUARD
 
 _GUARD = f"{GUARD}: ".encode()
 

@@ -28,7 +28,7 @@ from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 from eventlog.support.chain import text_of
-from eventlog.support.durable import sync
+from eventlog.support.files import sync
 
 log = structlog.get_logger(__name__)
 

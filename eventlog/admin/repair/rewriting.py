@@ -20,8 +20,19 @@ from eventlog.jetstream.append import Ack
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
-from eventlog.support.chain import TOMBSTONE, CommitLost, beginning, digest_of, fingerprints, rolled, text_of
-from eventlog.support.wire import GUARD, CommitBody, EventBody, StateBody
+from eventlog.support.chain import (
+    GUARD,
+    TOMBSTONE,
+    CommitBody,
+    CommitLost,
+    EventBody,
+    StateBody,
+    beginning,
+    digest_of,
+    fingerprints,
+    rolled,
+    text_of,
+)
 
 _TOGETHER = 256
 _TIMEOUT = 30.0

@@ -16,8 +16,7 @@ from eventlog.errors import UndecodableCommit
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
-from eventlog.support.chain import digest_of
-from eventlog.support.wire import has_guard
+from eventlog.support.chain import digest_of, has_guard
 
 _TRIES = 40
 """Direct reads of one record: each is answered by a replica at random, so all of three are asked with near certainty."""

@@ -23,7 +23,7 @@ from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.client import NatsClient, safe
 from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, ConnectionOptions
 from eventlog.jetstream.transport.reply_router import NatsReply, NotTaken, ReplyRouter
-from eventlog.support.ticks import tick
+from eventlog.support.timers import tick
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ import structlog
 
 from eventlog import Context, EventLog, EventLogError
 from eventlog.commands import Commands
-from eventlog.support.ticks import tick
+from eventlog.support.timers import tick
 from gctd.broker.blobs import Blobs
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.comparing.baselines import Baseline, Baselines, different

@@ -17,9 +17,9 @@ import structlog
 
 from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, EventLogError, UndecodableCommit
 from eventlog.commands import Commands
-from eventlog.support import spans
-from eventlog.support.ticks import tick
-from eventlog.support.trace import Trace
+from eventlog.support import tracing
+from eventlog.support.timers import tick
+from eventlog.support.tracing import Trace
 from gctd.broker.presence import Presence
 from gctd.broker.queue import JobState
 from gctd.control.bulkhead import Bulkhead
@@ -160,7 +160,7 @@ class Lanes:
         self.dispatched += len(tickets)
         for ticket in tickets:
             trace = Trace.parse(ticket.context.traceparent)
-            if trace is not None and spans.recording():
+            if trace is not None and tracing.recording():
                 export(ticket, trace, began)
             lane = worker or "shared"
             _log.debug("job put into the queue", id=ticket.id, lane=lane, trace_id=trace and trace.trace_id)

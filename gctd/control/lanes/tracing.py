@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eventlog.support import spans
-from eventlog.support.trace import Trace
+from eventlog.support import tracing
+from eventlog.support.tracing import Trace
 from gctd.control.jobs import JobTicket
 from gctd.control.lanes.queues import SCAN_STREAM
 from gctd.readmodel import MODEL
@@ -15,8 +15,8 @@ def export(ticket: JobTicket, cause: Trace, began: int) -> None:
     `cause` is the trace of the commit, `began` the begin of both in nanoseconds since 1970.
     """
     seen = cause.child()
-    sending = f"{spans.SEND} {SCAN_STREAM}"
-    about = spans.message(spans.SEND, SCAN_STREAM, message_id=ticket.id)
-    spans.record(sending, seen.child(), spans.SpanKind.PRODUCER, began, parent=seen, attributes=about)
-    processing, about = f"{spans.PROCESS} {MODEL.stream}", spans.message(spans.PROCESS, MODEL.stream)
-    spans.record(processing, seen, spans.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)
+    sending = f"{tracing.SEND} {SCAN_STREAM}"
+    about = tracing.message(tracing.SEND, SCAN_STREAM, message_id=ticket.id)
+    tracing.record(sending, seen.child(), tracing.SpanKind.PRODUCER, began, parent=seen, attributes=about)
+    processing, about = f"{tracing.PROCESS} {MODEL.stream}", tracing.message(tracing.PROCESS, MODEL.stream)
+    tracing.record(processing, seen, tracing.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)

@@ -17,7 +17,7 @@ import structlog
 
 from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
 from eventlog.commands import Commands
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import until_tick
 from gctd.broker.presence import Presence
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import Heartbeat, decoded

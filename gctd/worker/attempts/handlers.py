@@ -17,8 +17,8 @@ import structlog
 
 from eventlog import Context, EventLog, EventLogError
 from eventlog.commands import Commands
-from eventlog.support import spans
-from eventlog.support.trace import Trace
+from eventlog.support import tracing
+from eventlog.support.tracing import Trace
 from gctd.broker.job import Job, acknowledge
 from gctd.control.jobs import JobKind, asked_by
 from gctd.domain.errors import NotFound, Refused
@@ -172,7 +172,7 @@ class Handlers:
     async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> asyncio.Task[None] | None:
         flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
-        stages = spans.Stages(Trace.parse(running.context.traceparent) if spans.recording() else None)
+        stages = tracing.Stages(Trace.parse(running.context.traceparent) if tracing.recording() else None)
         # The numbers of attempts continue if a user retries a task.
         delay = min(self._retry_delay * 2.0 ** (state.attempt - 1), LONGEST_DELAY)
         try:
@@ -238,7 +238,7 @@ class Handlers:
         except (Refused, NotFound, EventLogError) as error:
             _log.info("log of an attempt is not kept", id=state.id, attempt=state.attempt, reason=str(error))
 
-    def _stages(self, running: _RunningAttempt[S, R], stages: spans.Stages) -> OnStage:
+    def _stages(self, running: _RunningAttempt[S, R], stages: tracing.Stages) -> OnStage:
         state, make = running.state, running.flow.stage
 
         async def on_stage(stage: str, progress: Progress | None = None) -> None:

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 import structlog
 
 from eventlog import Context
-from eventlog.support import spans
-from eventlog.support.trace import Trace
+from eventlog.support import tracing
+from eventlog.support.tracing import Trace
 from gctd.broker.job import Job
 from gctd.control.lanes.queues import SCAN_STREAM
 
@@ -23,10 +23,10 @@ def traced(job: Job, cause: Context, context: Context) -> Iterator[None]:
         yield
     finally:
         parent, span = Trace.parse(cause.traceparent), Trace.parse(context.traceparent)
-        if spans.recording() and parent is not None and span is not None:
-            name = f"{spans.PROCESS} {SCAN_STREAM}"
-            about = spans.message(spans.PROCESS, SCAN_STREAM, message_id=job.id)
-            spans.record(name, span, spans.SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
+        if tracing.recording() and parent is not None and span is not None:
+            name = f"{tracing.PROCESS} {SCAN_STREAM}"
+            about = tracing.message(tracing.PROCESS, SCAN_STREAM, message_id=job.id)
+            tracing.record(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
 
 
 def logged(context: Context) -> AbstractContextManager[object]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
-from eventlog.support.durable import sync
+from eventlog.support.files import sync
 from projections.errors import StoreDamaged
 
 BESIDE = ("", "-wal", "-shm", "-journal", ".copy.lock", ".sha256")

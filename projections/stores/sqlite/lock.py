@@ -11,7 +11,7 @@ import attrs
 import psutil
 import structlog
 
-from eventlog.support.locks import locked
+from eventlog.support.files import locked
 from projections.errors import StoreInUse
 
 log = structlog.get_logger(__name__)

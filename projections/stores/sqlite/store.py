@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from eventlog.commands.keys import KeyUse
-from eventlog.support.ticks import until_tick
+from eventlog.support.timers import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven

@@ -15,7 +15,7 @@ from eventlog import (
     Unavailable,
 )
 from eventlog.commands import Commands, CommandStep
-from eventlog.support.wire import GUARD
+from eventlog.support.chain import GUARD
 from tests.eventlog.commands.counters import ONE, Slow, add, history
 from tests.support.log.counter import COUNTER, Add, Added, Short
 

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from eventlog.support.chain import CommitLost
-from eventlog.support.wire import CommitBody, EventBody, StateBody
+from eventlog.support.chain import CommitBody, CommitLost, EventBody, StateBody
 from gctd.http.event_log import EventCategory
 from tests.support.log.nats import plain_client
 from tests.support.tracker.made_project import Project

@@ -17,7 +17,7 @@ from eventlog.admin.declarations import load
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.requests import RequestServer
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.wire import GUARD
+from eventlog.support.chain import GUARD
 from gctd.domain import worker
 from gctd.readmodel import MODEL
 from projections.errors import ProjectionError

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from eventlog.commands import Commands
-from eventlog.support.during import during
+from eventlog.support.timers import during
 from eventlog.testing.memory import MemoryLog
 from gctd.control.dispatcher import DISPATCHER, Dispatcher
 from gctd.control.lanes.lanes import Lanes

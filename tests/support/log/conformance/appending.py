@@ -10,7 +10,7 @@ import pytest
 from eventlog.commit import Appended, Context, NewEvent
 from eventlog.errors import Conflict, TooLarge
 from eventlog.port import EventLog
-from eventlog.support.trace import Trace
+from eventlog.support.tracing import Trace
 from tests.support.log.conformance.accounts import Account, Deposited, account, deposit, stored
 
 

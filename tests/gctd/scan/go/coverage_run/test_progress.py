@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.support.during import during
+from eventlog.support.timers import during
 from gctd.domain.task.events import Progress
 from gctd.scan.go.coverage_run import progress as progress_module
 from gctd.scan.go.coverage_run.events import GoTestEvents

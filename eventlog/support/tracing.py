@@ -1,20 +1,55 @@
-"""Spans for OpenTelemetry: off until `span_export.start` names an exporter.
-
-A span has the ids of a `Trace`, which requests, commits and jobs carry. Callers ask `recording()` first, so that a switched-off
-export costs nothing.
-
-Names and attributes follow the semantic conventions of OpenTelemetry for messaging, which are still under development:
-https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
-"""
+"""Traces: the context that messages carry, spans, and their export."""
 
 from __future__ import annotations
 
+import os
+import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Protocol
 
-from eventlog.support.trace import Trace
+import attrs
+
+from eventlog.errors import EventLogError
+from eventlog.support.ids import hex_digits
+
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_SAMPLED = 0x01
+_NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
+
+
+@attrs.frozen
+class Trace:
+    """One span of a trace: 32 hex digits of the trace, 16 of the span, and whether the trace is recorded. Text: `traceparent`."""
+
+    trace_id: str
+    span_id: str
+    sampled: bool = True
+
+    def __str__(self) -> str:
+        return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
+
+    @classmethod
+    def parse(cls, text: str | None) -> Trace | None:
+        """The span that a `traceparent` names; None if it names none, so that a new trace begins (section 3.2)."""
+        found = _TRACEPARENT.fullmatch(text) if text is not None else None
+        if found is None:
+            return None
+        version, trace_id, span_id, flags, more = found.groups()
+        if version == "ff" or (version == "00" and more) or trace_id == _NO_TRACE or span_id == _NO_SPAN:
+            return None
+        return cls(trace_id, span_id, bool(int(flags, 16) & _SAMPLED))
+
+    @classmethod
+    def begin(cls) -> Trace:
+        """The first span of a new trace, with random ids."""
+        return cls(hex_digits(), hex_digits()[:16])
+
+    def child(self) -> Trace:
+        """A new span of the same trace."""
+        return Trace(self.trace_id, hex_digits()[:16], self.sampled)
+
 
 MOST_LINKS = 128
 """Links of one span."""
@@ -137,3 +172,34 @@ class Stages:
         if self._name and self._parent is not None:
             record(self._name, self._parent.child(), SpanKind.INTERNAL, self._began, parent=self._parent, failed=failed)
         self._name = ""
+
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""The variable that switches the export on: the address of a collector, `http://127.0.0.1:4318`."""
+
+
+class NoExporter(EventLogError):
+    """Spans are to be exported, and the libraries for it are missing."""
+
+
+def start_export(service: str) -> Callable[[], None]:
+    """Begin to export the spans of a service if the environment names a collector. Return a function that sends the last ones.
+
+    Raises NoExporter if the libraries are missing.
+    """
+    if not os.environ.get(ENDPOINT):
+        return lambda: None
+    try:
+        from eventlog.support.otlp import OtlpExporter  # noqa: PLC0415 - its libraries are an extra, and slow to import
+    except ImportError as error:
+        raise NoExporter(
+            f"{ENDPOINT} is set, and OpenTelemetry is not installed: in a checkout pip install --editable '.[otel]'"
+        ) from error
+    exporter = OtlpExporter(os.environ.get("OTEL_SERVICE_NAME", service))
+    export_to(exporter)
+
+    def stop() -> None:
+        export_to(None)
+        exporter.stop()
+
+    return stop
