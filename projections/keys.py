@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from eventlog import Commit, EventLog, SequenceGap, Unavailable, UndecodableCommit
-from eventlog.commands.keys import KeyUse, use_in, uses_in
+from eventlog.commands.outcomes import KeyUse, use_in, uses_in
 from projections.errors import Behind, ProjectorStopped, StoreUnavailable
 from projections.projector.projector import Projector
 from projections.store import KEYS, Store

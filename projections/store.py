@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from eventlog.support.chain import comparable
 from projections.model import Change, Column, Projection, StoredColumn, Table
 

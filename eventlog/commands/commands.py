@@ -4,6 +4,8 @@ Commands for one aggregate wait in a queue inside the process. Commands that wai
 order, each one separately, and stored together: a busy aggregate costs one write for many commands. Commands without an
 idempotency key share a commit. A commit has at most one command with a key, since the broker compares one id for each message
 (docs/explanation/event-log.md); several such commits are stored in a row.
+
+Read `Commands.execute` first, then `_answer`, `decide_in_order` and `_store`.
 """
 
 from __future__ import annotations
@@ -13,23 +15,184 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 import attrs
 import msgspec
 
-from eventlog.commands.deciding import decide_in_order, events_of
-from eventlog.commands.keys import Keys
 from eventlog.commands.loading import LoadedAggregate, Loader
-from eventlog.commands.queues import AggregateQueue
-from eventlog.commands.replays import Replays
-from eventlog.commands.rounds import Draft, Outcome, Pending, settle, settle_all, unsettled
+from eventlog.commands.outcomes import Keys, Outcome, Replays, check_request
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
-from eventlog.errors import Conflict, KeyTaken, TooLarge
+from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
 from eventlog.port import DEADLINE, EventLog
 from eventlog.support.ids import hex_digits
+
+
+@attrs.define(eq=False)
+class Pending:
+    """A command that waits for its answer."""
+
+    command: Any
+    context: Context
+    answer: asyncio.Future[Outcome[Any, Any]]
+
+
+class Decided(NamedTuple):
+    """A decision: the events, and the state after them. It has no sequence yet."""
+
+    events: tuple[Any, ...]
+    state: Any
+    replayed: bool = False
+
+    def at(self, aggregate: AggregateId, sequence: int) -> Outcome[Any, Any]:
+        """The outcome, once the aggregate is stored with that sequence."""
+        return Outcome(aggregate=aggregate, sequence=sequence, events=self.events, state=self.state, replayed=self.replayed)
+
+
+Answer = Outcome[Any, Any] | Decided | Exception
+
+
+@attrs.define(eq=False)
+class Draft:
+    """A commit to be stored: the events of some commands, at most one of which has a key, and the state after them.
+
+    `answers` hold once it is stored, also refusals that were decided on its state.
+    """
+
+    events: list[NewEvent] = attrs.field(factory=list)
+    answers: list[tuple[Pending, Answer]] = attrs.field(factory=list)
+    state: Any = None
+    key: str | None = None
+    commit: NewCommit | None = None
+    """Made once: a commit that is proposed again has the same id."""
+
+
+@attrs.define(eq=False)
+class Round:
+    """One pass over waiting commands: their commits, in order, and the answers that hold without a commit."""
+
+    state: Any
+    drafts: list[Draft] = attrs.field(factory=list)
+    answers: list[tuple[Pending, Answer]] = attrs.field(factory=list)
+    unguarded: bool = False
+    """Whether something was answered on the state read alone: a refusal, or nothing to do."""
+
+    def draft(self, key: str | None) -> Draft:
+        """The commit that a command with that key (None: without one) belongs to."""
+        last = self.drafts[-1] if self.drafts else None
+        if last is None or (key is not None and last.key is not None):
+            last = Draft()
+            self.drafts.append(last)
+        last.key = last.key or key
+        return last
+
+    def place(self) -> list[tuple[Pending, Answer]]:
+        """The answers that hold once the present state is stored."""
+        return self.drafts[-1].answers if self.drafts else self.answers
+
+
+def settle(waiting: Pending, answer: Outcome[Any, Any] | Exception) -> None:
+    """Answer a command, unless it is answered, or its caller has gone."""
+    if waiting.answer.done():
+        return
+    if isinstance(answer, Exception):
+        waiting.answer.set_exception(answer)
+        waiting.answer.exception()  # if its caller is gone, no other code retrieves it
+    else:
+        waiting.answer.set_result(answer)
+
+
+def settle_all(answers: Iterable[tuple[Pending, Answer]], aggregate: AggregateId, sequence: int) -> None:
+    """Answer commands: `sequence` is the place of the decisions among the answers."""
+    for waiting, answer in answers:
+        settle(waiting, answer.at(aggregate, sequence) if isinstance(answer, Decided) else answer)
+
+
+def unsettled(several: Iterable[Pending]) -> list[Pending]:
+    """Return the commands that have no answer yet."""
+    return [waiting for waiting in several if not waiting.answer.done()]
+
+
+@attrs.define(eq=False)
+class AggregateQueue:
+    """The commands that wait for one aggregate, the task that serves them, the lock under which this process changes it.
+
+    A queue that no task holds is forgotten.
+    """
+
+    lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    waiting: list[Pending] = attrs.field(factory=list)
+    task: asyncio.Task[None] | None = None
+
+
+async def decide_in_order(
+    replays: Replays,
+    decider: Decider[Any, Any, Any],
+    aggregate: AggregateId,
+    taken: Sequence[Pending],
+    loaded: LoadedAggregate,
+    spent: int | None,
+) -> Round:
+    """Judge each command in order, on the state after the commands before it.
+
+    `spent` is the sequence of a commit that bears the key of one of them.
+    """
+    round_ = Round(decider.fold((), loaded.state))
+    uses = await replays.uses((waiting.context for waiting in taken), aggregate, loaded.sequence)
+    by_key: dict[str, tuple[Pending, Answer, list[tuple[Pending, Answer]]]] = {}
+    for waiting in taken:
+        key = waiting.context.key
+        answer: Answer
+        place: list[tuple[Pending, Answer]] | None = None
+        try:
+            earlier = by_key.get(key) if key is not None else None
+            if earlier is not None:
+                check_request(waiting.context, earlier[0].context.fingerprint)
+                _, answer, place = earlier
+                answer = _again(answer)
+            else:
+                replayed = await replays.find(decider, aggregate, waiting.context, uses, spent)
+                answer = replayed or _judge(decider, waiting, round_)
+        except (KeyReused, Unavailable) as error:
+            answer = error
+        except Exception as error:  # noqa: BLE001 - a refusal in the service's own terms
+            answer, round_.unguarded = error, True
+        if place is None:
+            place = round_.place()
+        if key is not None:
+            by_key.setdefault(key, (waiting, answer, place))
+        place.append((waiting, answer))
+    return round_
+
+
+def _judge(decider: Decider[Any, Any, Any], waiting: Pending, round_: Round) -> Decided:
+    events = events_of(decider, waiting.command, round_.state, waiting.context.key)
+    if events:
+        state = decider.fold(events, round_.state)  # before there is a draft: it may raise, and then the command has no place
+        draft = round_.draft(waiting.context.key)
+        draft.state = round_.state = state
+        draft.events.extend(NewEvent(event, waiting.context) for event in events)
+    else:
+        round_.unguarded = True
+    return Decided(events, round_.state)
+
+
+def events_of(decider: Decider[Any, Any, Any], command: Any, state: Any, key: str | None) -> tuple[Any, ...]:
+    """The events of a command: the one that confirms it if there are no others, and it has an idempotency key."""
+    events = tuple(decider.decide(command, state))
+    if not events and key is not None and decider.confirm is not None:
+        return (decider.confirm(command, state),)
+    return events
+
+
+def _again(answer: Answer) -> Answer:
+    """The answer for a repetition of a command."""
+    if isinstance(answer, Decided):
+        return answer._replace(replayed=True)
+    return answer if isinstance(answer, Exception) else attrs.evolve(answer, replayed=True)
+
 
 S = TypeVar("S")
 C = TypeVar("C")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import attrs
 
 from eventlog import Commit, EventLogError
-from eventlog.commands.keys import KeyUse, uses_in
+from eventlog.commands.outcomes import KeyUse, uses_in
 from eventlog.support.chain import TOMBSTONE, text_of
 from projections.errors import ProjectionError, Stray
 from projections.model import Change, Handler, Projection

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, EventLogError, SequenceGap
-from eventlog.commands.keys import KeyUse, uses_in
+from eventlog.commands.outcomes import KeyUse, uses_in
 from projections.errors import NotParked, RowRefused
 from projections.model import Change, Projection
 from projections.projector.derive import Batch, changes_of

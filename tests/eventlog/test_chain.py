@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from eventlog import AggregateDamaged, AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.commands import Commands, CommandStep
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog

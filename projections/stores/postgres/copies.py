@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, Step

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import asyncpg
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import StoreUnavailable
 from projections.model import StoredColumn, Table
 from projections.store import (

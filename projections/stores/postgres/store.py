@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import structlog
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import MigrationError, NotLeading, RowRefused, StoreForeign
 from projections.model import Projection
 from projections.projector.batch import judge, last_changes, with_proven

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.model import Table
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
 from projections.store import KEYS, Checkpoint, Mark, Parked, Place

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import StoredColumn, Table
 from projections.store import KEYS, Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from eventlog.support.timers import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import RowRefused
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven

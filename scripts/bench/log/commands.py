@@ -23,7 +23,7 @@ from eventlog import Context
 from eventlog.admin.declarations import Declarations, Stream
 from eventlog.admin.reconcile import apply
 from eventlog.commands import Commands
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection

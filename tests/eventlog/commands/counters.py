@@ -19,7 +19,7 @@ from eventlog import (
     Unavailable,
 )
 from eventlog.commands import Commands, Outcome
-from eventlog.commands.keys import KeyUse, uses_in
+from eventlog.commands.outcomes import KeyUse, uses_in
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 

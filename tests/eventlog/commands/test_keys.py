@@ -18,7 +18,7 @@ from eventlog import (
     Unavailable,
 )
 from eventlog.commands import Commands, Outcome
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from tests.eventlog.commands.counters import KeysInTheLog, Slow, add, history, other_writer
 from tests.support.log.counter import COUNTER, Add, Short
 

@@ -17,7 +17,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
 from projections.store import CheckpointOutcome, SchemaVersion

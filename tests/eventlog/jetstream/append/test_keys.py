@@ -12,7 +12,7 @@ from eventlog import Context, KeyReused
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
 from eventlog.commands import Commands
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection

@@ -6,7 +6,7 @@ import asyncio
 
 import attrs
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import RowRefused, StoreDamaged
 from projections.model import Put
 from projections.store import CheckpointOutcome, Mark, SchemaVersion, Step, Store

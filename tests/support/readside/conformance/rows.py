@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from eventlog.commands.keys import KeyUse
+from eventlog.commands.outcomes import KeyUse
 from projections.errors import ArgumentRefused, RowRefused
 from projections.model import Delete, Put
 from projections.store import CheckpointOutcome, Store
