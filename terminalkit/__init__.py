@@ -19,7 +19,7 @@ TYPE_CHECKING = False  # without `typing`, which takes time to import: see `term
 if TYPE_CHECKING:
     from typing import Any
 
-    from terminalkit.commands.options import examples
+    from terminalkit.commands.command import examples
     from terminalkit.commands.program import Command, Program
     from terminalkit.commands.service_commands import config_command, serve_command
     from terminalkit.config.fields import setting, settings
@@ -57,7 +57,7 @@ _PLACES = {
     "terminalkit.exits": "ExitCode",
     "terminalkit.display.output": "Output",
     "terminalkit.display.table": "Column",
-    "terminalkit.commands.options": "examples",
+    "terminalkit.commands.command": "examples",
     "terminalkit.failure": "Failure",
     "terminalkit.config.fields": "setting settings",
     "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource",

@@ -1,17 +1,15 @@
-"""Traces: the context that messages carry, spans, and their export."""
+"""Traces: the context that messages carry, and spans."""
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Protocol
 
 import attrs
 
-from eventlog.errors import EventLogError
 from eventlog.support.ids import hex_digits
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -172,34 +170,3 @@ class Stages:
         if self._name and self._parent is not None:
             record(self._name, self._parent.child(), SpanKind.INTERNAL, self._began, parent=self._parent, failed=failed)
         self._name = ""
-
-
-ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""The variable that switches the export on: the address of a collector, `http://127.0.0.1:4318`."""
-
-
-class NoExporter(EventLogError):
-    """Spans are to be exported, and the libraries for it are missing."""
-
-
-def start_export(service: str) -> Callable[[], None]:
-    """Begin to export the spans of a service if the environment names a collector. Return a function that sends the last ones.
-
-    Raises NoExporter if the libraries are missing.
-    """
-    if not os.environ.get(ENDPOINT):
-        return lambda: None
-    try:
-        from eventlog.support.otlp import OtlpExporter  # noqa: PLC0415 - its libraries are an extra, and slow to import
-    except ImportError as error:
-        raise NoExporter(
-            f"{ENDPOINT} is set, and OpenTelemetry is not installed: in a checkout pip install --editable '.[otel]'"
-        ) from error
-    exporter = OtlpExporter(os.environ.get("OTEL_SERVICE_NAME", service))
-    export_to(exporter)
-
-    def stop() -> None:
-        export_to(None)
-        exporter.stop()
-
-    return stop

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gctd.cli.options import FLAGS
-from terminalkit.client import session
+from terminalkit.client import service
 from terminalkit.client.errors import ClientError, NotFound
-from terminalkit.runtime.lazily import lazily
+from terminalkit.runtime.coroutine import lazily
 
 if TYPE_CHECKING:
     from gctd.client.api import Client
@@ -24,7 +24,7 @@ WAITED = 5.0
 """Seconds without progress after which the user is informed if no worker is present."""
 
 
-class Session(session.ClientSession):
+class Session(service.ClientSession):
     """The session of a command of the tracker."""
 
     client: Client
@@ -71,4 +71,4 @@ class Session(session.ClientSession):
             self.invocation.not_found = f"gctd repo add {shlex.quote(url)}"
 
 
-client_command = partial(session.client_command, FLAGS, lazily("gctd.client.api:Client"), Session)
+client_command = partial(service.client_command, FLAGS, lazily("gctd.client.api:Client"), Session)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from gctd.cli.options import FLAGS
 from servicekit.cli.tokens import token_commands
-from terminalkit.runtime.lazily import lazily
+from terminalkit.runtime.coroutine import lazily
 
 token = token_commands(FLAGS, "gctd", lazily("gctd.serve:SERVICE"))

@@ -11,8 +11,7 @@ from typing import Any
 from gctd.client.projects import Diff, Gate, Point, RepoConfig
 from gctd.client.resources import Analysis, Attempt, Repo, Task, Update, Worker
 from terminalkit.client.feed import Signal
-from terminalkit.client.resources import R, parse, parse_list
-from terminalkit.client.service import ServiceClient, only
+from terminalkit.client.service import R, ServiceClient, only, parse, parse_list
 from terminalkit.client.transport import segment
 
 PROBING = 180.0

@@ -10,8 +10,7 @@ from urllib.parse import parse_qsl
 import click
 
 from graphql_fn.cli.options import Sources, setting_options
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 

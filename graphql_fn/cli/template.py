@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 

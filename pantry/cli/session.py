@@ -6,15 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pantry.cli.options import FLAGS
-from terminalkit.client import session
+from terminalkit.client import service
 from terminalkit.client.errors import NotFound
-from terminalkit.runtime.lazily import lazily
+from terminalkit.runtime.coroutine import lazily
 
 if TYPE_CHECKING:
     from pantry.client.api import Client
 
 
-class Session(session.ClientSession):
+class Session(service.ClientSession):
     """The session of a command of the pantry."""
 
     client: Client
@@ -30,4 +30,4 @@ class Session(session.ClientSession):
         raise NotFound(f"there is no category {name}")
 
 
-client_command = partial(session.client_command, FLAGS, lazily("pantry.client.api:Client"), Session)
+client_command = partial(service.client_command, FLAGS, lazily("pantry.client.api:Client"), Session)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pantry.cli.movements.quantities import low_cell, shown, stock_cell
 from pantry.client.resources import Barcode, Category, Movement, Product, Stocktake
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.display.text import moment
+from terminalkit.display.table import Cell, Column, Painted, moment
 
 
 def show_products(output: Output, products: Sequence[Product]) -> None:

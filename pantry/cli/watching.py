@@ -15,8 +15,8 @@ from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
 from terminalkit.client.errors import ClientError
 from terminalkit.client.feed import RESET, Opened, ReceivedFrame, StreamLost
-from terminalkit.commands.options import Choice, examples
-from terminalkit.display.text import moment
+from terminalkit.commands.command import Choice, examples
+from terminalkit.display.table import moment
 from terminalkit.exits import ExitCode
 
 EVENTS = ("stock", "low_stock", "product", "category", "code")

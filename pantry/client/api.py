@@ -29,8 +29,7 @@ from pantry.client.resources import (
 )
 from terminalkit.client.errors import Conflicting, Rejected, TimedOut, Unavailable
 from terminalkit.client.feed import Signal
-from terminalkit.client.resources import parse, parse_list
-from terminalkit.client.service import ServiceClient, only
+from terminalkit.client.service import ServiceClient, only, parse, parse_list
 from terminalkit.client.transport import ServerAnswer, segment
 
 IMPORTING = 300.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from terminalkit.config import durations
+from terminalkit.config import fields
 
 if TYPE_CHECKING:
     from projections.model import ReadModel, SettingNames, StreamSetting
@@ -83,7 +83,7 @@ def _override(settings: SettingNames, setting: StreamSetting) -> str | float | N
     value = value_of(settings, setting.key)
     if isinstance(value, str) and setting.duration:
         try:
-            return durations.parse(value)
+            return fields.parse(value)
         except ValueError as error:
             raise click.UsageError(f"the setting {setting.key} ({settings.variable(setting.key)}) {error}") from error
     if value is None or isinstance(value, str) or (setting.duration and isinstance(value, (int, float))):

@@ -8,8 +8,7 @@ import click
 
 from projections.cli.options import database_option, model_named, nats_option, opened_log
 from projections.cli.working import ordered, parked_line, shown
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 

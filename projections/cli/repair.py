@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.display.output import Output
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation

@@ -8,8 +8,7 @@ import attrs
 import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation

@@ -10,8 +10,7 @@ import attrs
 import click
 
 from projections.cli.options import connected, declared, nats_option, replicas_of
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode

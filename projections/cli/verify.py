@@ -9,8 +9,7 @@ import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log
 from projections.cli.working import parked_line, shown
-from terminalkit.commands.command import command
-from terminalkit.commands.options import Choice, examples
+from terminalkit.commands.command import Choice, command, examples
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from terminalkit.commands.command import command
-from terminalkit.commands.options import Choice, examples
+from terminalkit.commands.command import Choice, command, examples
 from terminalkit.config.flags import SettingFlags, SettingSources
 from terminalkit.display.output import Output
-from terminalkit.display.table import Column
-from terminalkit.display.text import moment
+from terminalkit.display.table import Column, moment
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import Invocation

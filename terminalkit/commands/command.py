@@ -1,4 +1,4 @@
-"""Commands that do their work in a coroutine, with the options that all of them have."""
+"""Commands: their examples, options, and the wrapper that gives them an invocation."""
 
 from __future__ import annotations
 
@@ -10,10 +10,63 @@ from typing import Any
 
 import click
 
-from terminalkit.commands.options import DURATION, output_options
 from terminalkit.display.output import Output
 from terminalkit.runtime.coroutine import run
 from terminalkit.runtime.invocation import begin
+
+Function = Callable[..., Any]
+
+
+class _Duration(click.ParamType[float]):
+    """A duration as Go writes it, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        from terminalkit.config import fields  # noqa: PLC0415 - only for a given value
+
+        try:
+            seconds = fields.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds < 0.001:
+            self.fail("must be 1ms or more", param, ctx)
+        return seconds
+
+
+DURATION = _Duration()
+
+
+class Choice(click.Choice[str]):
+    """One of several words. The error for another word suggests the closest one."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        from httpkit.errors import suggestion  # noqa: PLC0415 - only for a wrong value
+
+        del ctx
+        return f"{value!r} is not one of: {', '.join(self.choices)}{suggestion(str(value), self.choices)}"
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: examples, a line each."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def output_options(function: Function) -> Function:
+    """Give a command the options for its output; it gets an `output`."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Write JSON; errors too, on standard error.")
+    @click.option("-q", "--quiet", is_flag=True, help="No progress and no notes.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print requests, and the tracebacks of errors, on standard error.")
+    @click.option("--no-color", is_flag=True, help="No colour, whatever FORCE_COLOR says.")
+    @wraps(function)
+    def with_output(*args: Any, as_json: bool, quiet: bool, verbose: bool, no_color: bool, **kwargs: Any) -> Any:
+        output = Output(json=as_json, quiet=quiet, verbose=verbose, no_color=no_color)
+        return function(*args, output=output, **kwargs)
+
+    return with_output
 
 
 def command(

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import click
 
-from terminalkit.commands.options import Choice, examples
+from terminalkit.commands.command import Choice, examples
 from terminalkit.commands.program import ASKING, variable
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import begin

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import click
 
-from terminalkit.commands.options import examples, output_options
+from terminalkit.commands.command import examples, output_options
 from terminalkit.config.flags import SettingFlags, SettingSources, show_settings
 from terminalkit.display.output import Output
 from terminalkit.exits import ExitCode

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin
 import attrs
 import click
 
-from terminalkit.commands.options import Function
+from terminalkit.commands.command import Function
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import attrs
 
-from terminalkit.display.table import Cell, Column, Layout, Painted, lay_out
-from terminalkit.display.text import printable
+from terminalkit.display.table import Cell, Column, Layout, Painted, lay_out, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

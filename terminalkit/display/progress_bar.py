@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from terminalkit.display.output import Output
-from terminalkit.display.text import duration
+from terminalkit.display.table import duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,15 +1,23 @@
-"""Running a command's coroutine: signals end it in order, a second one at once; `--timeout` bounds it."""
+"""A command that runs as a coroutine, with modules that are imported when they are used."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from importlib import import_module
 from typing import Any
 
-from terminalkit.display.text import duration
+from terminalkit.display.table import duration
 from terminalkit.failure import OutOfTime, Stopped
+
+
+def lazily(place: str) -> Callable[[], Any]:
+    """Return a function that gives the object in a place, `module:NAME`."""
+    module, _, name = place.partition(":")
+    return lambda: getattr(import_module(module), name)
+
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

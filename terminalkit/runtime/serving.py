@@ -41,7 +41,7 @@ def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
 
     Files that it writes are readable by its own user only, with any umask.
     """
-    from eventlog.support import tracing  # noqa: PLC0415 - as below
+    from eventlog.support import span_export  # noqa: PLC0415 - as below
     from terminalkit import logs  # noqa: PLC0415 - as below
     from terminalkit.runtime.event_loop import run_busy  # noqa: PLC0415 - help and completion do without it
 
@@ -49,7 +49,7 @@ def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
     logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
     before = os.umask(PRIVATE)
     ctx = click.get_current_context(silent=True)
-    export_rest = tracing.start_export(Path(sys.argv[0]).stem if ctx is None else ctx.command_path.replace(" ", "-"))
+    export_rest = span_export.start(Path(sys.argv[0]).stem if ctx is None else ctx.command_path.replace(" ", "-"))
     try:
         run_busy(program)
     finally:

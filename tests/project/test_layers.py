@@ -69,7 +69,7 @@ def test_every_library_that_is_imported_is_a_declared_requirement() -> None:
         ("eventlog.a", "import projections", "eventlog.a:1: must not import projections"),
         ("eventlog.a", "\nfrom gctd.domain import task", "eventlog.a:2: must not import gctd.domain.task"),
         ("projections.a", "import servicekit.feed", "projections.a:1: must not import servicekit.feed"),
-        ("httpkit.a", "import terminalkit.display.text", "httpkit.a:1: must not import terminalkit.display.text"),
+        ("httpkit.a", "import terminalkit.display.table", "httpkit.a:1: must not import terminalkit.display.table"),
         ("projections.a", "from gctd.worker import run", "projections.a:1: must not import gctd.worker"),
         ("httpkit.a", "def f():\n  import gctd", "httpkit.a:2: must not import gctd"),
         ("gctd.a", "import pantry.domain", "gctd.a:1: must not import pantry.domain"),

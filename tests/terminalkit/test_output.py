@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from gctd.cli.tables.text import commit, score
 from terminalkit.display.output import Output, wants_colour
-from terminalkit.display.table import Column, Painted
-from terminalkit.display.text import duration, percent, printable, size, width
+from terminalkit.display.table import Column, Painted, duration, percent, printable, size, width
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

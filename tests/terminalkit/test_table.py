@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted, fold, lay_out
-from terminalkit.display.text import width
+from terminalkit.display.table import Cell, Column, Painted, fold, lay_out, width
 from tests.terminalkit.test_output import Terminal
 
 TASKS = [

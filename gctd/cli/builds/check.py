@@ -22,8 +22,7 @@ from gctd.cli.builds.results import (
     show_functions,
 )
 from gctd.cli.options import Sources, setting_options
-from terminalkit.commands.command import command
-from terminalkit.commands.options import Choice, examples
+from terminalkit.commands.command import Choice, command, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell
 from terminalkit.exits import ExitCode

@@ -27,7 +27,7 @@ from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.text import commit
 from gctd.client.projects import Gate, Values
-from terminalkit.commands.options import DURATION, examples
+from terminalkit.commands.command import DURATION, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Painted
 from terminalkit.exits import ExitCode

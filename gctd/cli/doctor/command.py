@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from gctd.cli.options import Sources, setting_options
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.display.table import Cell, Column, Painted
 from terminalkit.runtime.invocation import Invocation
 

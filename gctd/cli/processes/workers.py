@@ -10,7 +10,7 @@ from gctd.cli.options import Sources, setting_options
 from gctd.cli.processes.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.workers import show_workers
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import examples
 from terminalkit.config.flags import setting_for
 from terminalkit.exits import ExitCode
 from terminalkit.failure import name_of

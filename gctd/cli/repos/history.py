@@ -12,11 +12,10 @@ from gctd.cli.tables.analyses import SUMMARY, figures, known_of
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
-from terminalkit.client.session import one_more
-from terminalkit.commands.options import examples
+from terminalkit.client.service import one_more
+from terminalkit.commands.command import examples
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.display.text import moment
+from terminalkit.display.table import Cell, Column, Painted, moment
 
 LISTED = 50
 """Default limit of the shown analyses or functions."""

@@ -8,8 +8,7 @@ from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Point
 from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.display.text import NOT_MEASURED, duration, percent
+from terminalkit.display.table import NOT_MEASURED, Cell, Column, Painted, duration, percent
 
 THRESHOLD = 30.0
 """The CRAP value above which a function is shown as risky."""

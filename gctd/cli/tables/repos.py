@@ -9,8 +9,7 @@ from gctd.cli.tables.states import state_cell
 from gctd.cli.tables.text import commit
 from gctd.client.resources import Analysis, Repo
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.display.text import moment
+from terminalkit.display.table import Cell, Column, Painted, moment
 
 
 def show_repo(output: Output, repo: Repo) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from gctd.cli.tables.states import state_cell
 from gctd.client.resources import Attempt, Task
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.display.text import duration, moment, size
+from terminalkit.display.table import Cell, Column, Painted, duration, moment, size
 
 
 def show_tasks(output: Output, tasks: Sequence[Task]) -> None:

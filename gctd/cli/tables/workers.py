@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from gctd.cli.tables.states import state_cell
 from gctd.client.resources import Worker
 from terminalkit.display.output import Output
-from terminalkit.display.table import Column
-from terminalkit.display.text import NOT_MEASURED, percent, size
+from terminalkit.display.table import NOT_MEASURED, Column, percent, size
 
 
 def show_workers(output: Output, workers: Sequence[Worker]) -> None:

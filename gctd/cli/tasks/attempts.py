@@ -13,7 +13,7 @@ from gctd.cli.tables.tasks import show_attempts
 from gctd.cli.tasks.follow import PATIENCE, decoded, follow_tasks
 from terminalkit.client.errors import NotFound
 from terminalkit.client.feed import ReceivedFrame, StreamLost
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import examples
 from terminalkit.exits import ExitCode
 
 _NO_SUCH_TASK = "gctd task list --show-seen"

@@ -19,7 +19,7 @@ import msgspec
 from gctd.client.resources import Progress, Repo, Task
 from terminalkit.client.errors import ClientError, NotFound, TimedOut, Unavailable
 from terminalkit.client.feed import RESET, Opened, Position, ReceivedFrame, Signal, StreamLost
-from terminalkit.client.resources import parse
+from terminalkit.client.service import parse
 
 if TYPE_CHECKING:
     from gctd.client.api import Client

@@ -22,7 +22,7 @@ from gctd.cli.up.ports import Ports, choose
 from gctd.cli.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.settings import SETTINGS
 from projections.stores.postgres.server import PostgresServer
-from terminalkit.config import durations
+from terminalkit.config import fields
 from terminalkit.config.loading import SettingsError
 
 _SERVERS, _REPLICAS = 3, 2
@@ -197,14 +197,14 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Chil
 
 def _ends() -> Mapping[str, str]:
     """Return the time for open requests at the end, by variable: the tracker's if none is set. Raises SettingsError."""
-    usual = durations.show(SETTINGS.load().values.shutdown_timeout)
+    usual = fields.show(SETTINGS.load().values.shutdown_timeout)
     return {name: os.environ.get(name) or usual for name in _ENDS.values()}
 
 
 def _seconds(name: str, text: str) -> float:
     """Return the seconds of a variable. Raises SettingsError."""
     try:
-        return durations.parse(text)
+        return fields.parse(text)
     except ValueError as error:
         raise SettingsError(f"{name}: {error}") from error
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 import click
 
 from pantry.cli.session import Session, client_command
-from terminalkit.commands.options import Choice, examples
+from terminalkit.commands.command import Choice, examples
 from terminalkit.exits import ExitCode
 
 _MARGIN = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pantry.cli.session import Session, client_command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import examples
 from terminalkit.exits import ExitCode
 
 

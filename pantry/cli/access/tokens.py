@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from pantry.cli.options import FLAGS
 from servicekit.cli.tokens import token_commands
-from terminalkit.runtime.lazily import lazily
+from terminalkit.runtime.coroutine import lazily
 
 token = token_commands(FLAGS, "pantry", lazily("pantry.serve:SERVICE"))

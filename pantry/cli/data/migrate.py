@@ -11,8 +11,7 @@ import click
 
 from pantry.cli.options import Sources, setting_options
 from pantry.domain.errors import PantryError
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 

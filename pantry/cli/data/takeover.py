@@ -9,11 +9,9 @@ import click
 
 from pantry.cli.options import Sources, setting_options
 from pantry.domain.quantity import number, text
-from terminalkit.commands.command import command
-from terminalkit.commands.options import examples
+from terminalkit.commands.command import command, examples
 from terminalkit.display.output import Output
-from terminalkit.display.table import Column
-from terminalkit.display.text import count
+from terminalkit.display.table import Column, count
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import Invocation

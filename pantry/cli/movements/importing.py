@@ -12,9 +12,8 @@ from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Imported, MovementRow, ProductRow
 from terminalkit.client.errors import Unavailable
-from terminalkit.commands.options import examples
-from terminalkit.display.table import Cell, Column
-from terminalkit.display.text import count
+from terminalkit.commands.command import examples
+from terminalkit.display.table import Cell, Column, count
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pantry.domain.quantity import number, read, text, thousandths
-from terminalkit.commands.options import Function
+from terminalkit.commands.command import Function
 from terminalkit.display.table import Cell, Painted
 
 

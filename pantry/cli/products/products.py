@@ -12,8 +12,8 @@ from pantry.cli.movements.quantities import AMOUNT, remark_options, shown
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_product, show_products
 from pantry.client.resources import Count, Product
-from terminalkit.client.session import one_more
-from terminalkit.commands.options import examples
+from terminalkit.client.service import one_more
+from terminalkit.commands.command import examples
 from terminalkit.display.output import Output
 from terminalkit.exits import ExitCode
 

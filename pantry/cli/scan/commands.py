@@ -18,8 +18,8 @@ from pantry.cli.scan.scanner import Direction, Quantity, ScannedCode, Undo, unde
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Movement, Product
 from terminalkit.client.errors import ClientError, Conflicting, TimedOut, Unavailable
-from terminalkit.commands.options import examples
-from terminalkit.display.text import count
+from terminalkit.commands.command import examples
+from terminalkit.display.table import count
 from terminalkit.exits import ExitCode
 
 REQUEST_TIMEOUT = 5.0

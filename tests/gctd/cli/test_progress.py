@@ -15,7 +15,7 @@ from gctd.cli.tasks import progress as module
 from gctd.cli.tasks.progress import ProgressItem, progress, task_item
 from gctd.client.api import Client
 from gctd.client.resources import Progress, Task
-from terminalkit.client.resources import parse
+from terminalkit.client.service import parse
 from terminalkit.display.output import Output
 from terminalkit.runtime.invocation import Invocation
 from tests.support.tracker.fake_api import FakeApi, problem, task_document, worker_document

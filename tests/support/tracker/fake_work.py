@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from eventlog.embedded.die_with_parent import attached
-from eventlog.support import tracing
+from eventlog.support import span_export
 from gctd.broker.broker import open_broker
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.repo.project import Project
@@ -155,7 +155,7 @@ async def _busy_child() -> AsyncIterator[None]:
 if __name__ == "__main__":
     settings = SETTINGS.load().values
     configure(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
-    export_rest = tracing.start_export("gctd-worker")
+    export_rest = span_export.start("gctd-worker")
     asyncio.run(work(settings, once="--once" in sys.argv, instead=FakeWork(settings)))
     export_rest()
     sys.exit(0)

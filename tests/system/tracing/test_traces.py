@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from trace_picture import Collector, Span, picture
 
-from eventlog.support import tracing
+from eventlog.support import span_export, tracing
 from eventlog.support.tracing import Trace
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
@@ -68,6 +68,6 @@ async def test_one_analysis_is_one_trace(traced: tuple[TrackerSystem, Collector]
 
 
 def test_without_a_collector_nothing_is_exported_or_imported() -> None:
-    stop = tracing.start_export("gctd")
+    stop = span_export.start("gctd")
     assert not tracing.recording()
     stop()
