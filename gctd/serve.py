@@ -51,7 +51,7 @@ from gctd.scan.policy import git_settings, repo_policy
 from gctd.settings import Settings
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress
-from httpkit.sse.single import Streams
+from httpkit.sse.stream import Streams
 from projections.queries.snapshot_queries import SnapshotQueries
 from servicekit.service import Service
 from servicekit.serving.running import Parts, Running

@@ -23,7 +23,7 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
 from httpkit.server.serving import ListenAddress
-from httpkit.sse.single import Streams
+from httpkit.sse.stream import Streams
 from servicekit.access.model import TokenModel
 from servicekit.readside.replica import ReadReplica, connected
 from servicekit.serving import process

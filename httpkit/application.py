@@ -15,7 +15,7 @@ from httpkit.messages import openapi
 from httpkit.operation import Operation
 from httpkit.ops.health import Health
 from httpkit.routes import Route
-from httpkit.server.cross_origin import add_cross_origin_headers
+from httpkit.server.guard import add_cross_origin_headers
 from httpkit.static.pages import Asset, Pages
 
 S = TypeVar("S")

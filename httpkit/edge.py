@@ -24,10 +24,8 @@ from httpkit.messages.body import ClientGone
 from httpkit.ops.metrics import Metrics
 from httpkit.problems import Busy, Problems
 from httpkit.server.callers import CALLER, Caller, Scope
-from httpkit.server.guard import Guard
-from httpkit.server.kept import KeptAnswers
-from httpkit.server.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT
-from httpkit.server.revocation import ends_with_its_token
+from httpkit.server.guard import Guard, ends_with_its_token
+from httpkit.server.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT, KeptAnswers
 
 log = structlog.get_logger(__name__)
 

@@ -25,8 +25,7 @@ from httpkit.messages.fields import Source
 from httpkit.problems import AboutField, Busy, Invalid, status_of
 from httpkit.routes import SAFE, Answer, Call, Route
 from httpkit.server.callers import CALLER
-from httpkit.server.deadline import TimeoutPool
-from httpkit.server.reply import REQUEST_ID, SEQUENCE_HEADER, TRACEPARENT, Reply
+from httpkit.server.reply import REQUEST_ID, SEQUENCE_HEADER, TRACEPARENT, Reply, TimeoutPool
 
 S = TypeVar("S")
 

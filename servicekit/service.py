@@ -33,10 +33,10 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.metrics import Metrics
 from httpkit.routes import Call, Nothing, Route
-from httpkit.server.kept import KeptAnswers
+from httpkit.server.reply import KeptAnswers
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.frames import Frame
-from httpkit.sse.places import OF_EVERY_STREAM
+from httpkit.sse.stream import OF_EVERY_STREAM
 from httpkit.static.pages import Pages
 from projections.model import ReadModel
 from projections.store import Queryable, Store

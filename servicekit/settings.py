@@ -9,10 +9,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from httpkit.errors import HttpkitError
 from httpkit.server.callers import ANYBODY, LOCAL, Access
-from httpkit.server.guard import Guard, allowed_hosts, is_loopback
-from httpkit.server.proxies import TrustedProxies
-from httpkit.server.serving import ServerLimits
-from httpkit.server.tls import server_context
+from httpkit.server.guard import Guard, TrustedProxies, allowed_hosts, is_loopback
+from httpkit.server.serving import ServerLimits, server_context
 from servicekit.access.secret import TokenText
 from terminalkit.config.fields import setting, settings
 from terminalkit.config.loading import SettingsError

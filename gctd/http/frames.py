@@ -18,7 +18,7 @@ from gctd.readmodel.views import RepoView, TaskView
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import UNSET, Unset, member, message
 from httpkit.sse.frames import Frame
-from httpkit.sse.places import OF_EVERY_STREAM
+from httpkit.sse.stream import OF_EVERY_STREAM
 from projections.model import timestamp_text
 from servicekit.feed import EventChange
 

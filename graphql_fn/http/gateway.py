@@ -20,7 +20,7 @@ from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller
 from httpkit.server.protocol import cancels_when_gone
 from httpkit.server.reply import Reply
-from httpkit.sse.single import Streams
+from httpkit.sse.stream import Streams
 from httpkit.static.pages import Asset
 
 

@@ -1,22 +1,149 @@
-"""Admission of a request: the Host header against DNS rebinding, the origin of changes against forged requests, the caller."""
+"""Admission of a request: Host header, origin of changes, the caller behind trusted proxies, and tokens that are revoked."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import attrs
+import structlog
 from aiohttp import web
 
+from httpkit.errors import HttpkitError
 from httpkit.messages.fields import member, message
-from httpkit.problems import Forbidden, Malformed, Misdirected, NotPermitted, Unauthorized
+from httpkit.problems import Forbidden, Malformed, Misdirected, NotPermitted, Unauthorized, status_of
 from httpkit.routes import SAFE, Answer, Call, Nothing, Route
 from httpkit.server.callers import LOCAL, OPEN, Access, Caller, Scope
-from httpkit.server.proxies import TrustedProxies
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+FORWARDED_FOR, FORWARDED_PROTO = "X-Forwarded-For", "X-Forwarded-Proto"
+
+
+@attrs.frozen
+class TrustedProxies:
+    """The addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+
+    networks: tuple[Network, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[str]) -> Self:
+        """Return the proxies of these addresses and networks.
+
+        Raises ValueError for another text, and for a network of all addresses: any client could then take any address.
+        """
+        networks = tuple(ipaddress.ip_network(entry) for entry in entries)
+        if any(network.prefixlen == 0 for network in networks):
+            raise ValueError("a network of all addresses lets every client write forwarded headers: name the proxies")
+        return cls(networks)
+
+    def client(self, request: web.Request) -> str | None:
+        """Return the address of the client: the last one in `X-Forwarded-For` that is not a trusted proxy."""
+        address = request.remote
+        if not self._trusts(address):
+            return address
+        for given in reversed(_entries(request)):
+            if _parsed(given) is None:
+                return address
+            address = given
+            if not self._trusts(given):
+                break
+        return address
+
+    def is_secure(self, request: web.Request) -> bool:
+        """Return whether the client's connection has TLS, to this server or to a trusted proxy."""
+        if request.secure:
+            return True
+        given = request.headers.getall(FORWARDED_PROTO, [])
+        return len(given) == 1 and given[0].strip().lower() == "https" and self._trusts(request.remote)
+
+    def _trusts(self, text: str | None) -> bool:
+        address = _parsed(text)
+        return address is not None and any(address in network for network in self.networks)
+
+
+def _entries(request: web.Request) -> list[str]:
+    lines = request.headers.getall(FORWARDED_FOR, [])
+    return [entry for line in lines for part in line.split(",") if (entry := part.strip())]
+
+
+def _parsed(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text or "")
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+_REQUEST_HEADERS = (
+    "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Min-Seq, "
+    "X-GraphQL-Event-Stream-Token, X-Request-Id"
+)
+_ANSWER_HEADERS = "ETag, Event-Sequence, Link, Location, Retry-After, X-Request-Id"
+_KNOWN_FOR = "600"
+"""Seconds for which a browser need not ask again."""
+
+
+async def add_cross_origin_headers(origins: AbstractSet[str], request: web.Request, response: web.StreamResponse) -> None:
+    """Signal on_response_prepare: let pages of these origins read an answer. Cookies are not taken from them."""
+    headers = response.headers
+    varies, origin = headers.get("Vary"), request.headers.get("Origin")
+    headers["Vary"] = "Origin" if varies is None else f"{varies}, Origin"
+    if origin is None or origin not in origins:
+        return
+    headers["Access-Control-Allow-Origin"] = origin
+    headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+        headers["Access-Control-Allow-Methods"] = headers.get("Allow", "GET")
+        headers["Access-Control-Allow-Headers"] = _REQUEST_HEADERS
+        headers["Access-Control-Max-Age"] = _KNOWN_FOR
+    else:
+        headers["Access-Control-Expose-Headers"] = _ANSWER_HEADERS
+
+
+log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def ends_with_its_token(request: web.Request, guard: Guard) -> Iterator[None]:
+    """Close the connection of a request as soon as its token is not valid, while the block runs."""
+    watching = asyncio.create_task(_watch(request, guard))
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+async def _watch(request: web.Request, guard: Guard) -> None:
+    while True:
+        await asyncio.sleep(guard.recheck)
+        if not await _is_valid(request, guard):
+            log.info("stream ended with its token", path=request.rel_url.raw_path)
+            if request.transport is not None:
+                request.transport.abort()
+            return
+
+
+async def _is_valid(request: web.Request, guard: Guard) -> bool:
+    """Return whether the token is valid, as far as that is known. A stream that was admitted continues while it is not."""
+    try:
+        return await guard.known(request) is not None
+    except Unauthorized:
+        return False
+    except HttpkitError:
+        return True
+    except Exception as error:
+        if status_of(error) is not None:
+            return True
+        raise
+
 
 _SAME_SITE = frozenset({"same-origin", "none"})
 _COOKIE_SECONDS = 30 * 24 * 3600

@@ -24,10 +24,24 @@ from eventlog.errors import LogDamaged
 from httpkit.problems import Busy
 from httpkit.server.protocol import when_gone
 from httpkit.sse.frames import LAST_INDEX, Frame, Ring
-from httpkit.sse.places import CannotResume, Replay, ReplayChunk, asked_place, place_of, replayed, told_place, told_reset, writes
-from httpkit.sse.response import BeatingResponse, TooManyStreams, begin
-from httpkit.sse.stream_settings import StreamSettings
-from httpkit.sse.subscriber import ClientTooSlow, ReplayFailed, Subscriber
+from httpkit.sse.stream import (
+    BeatingResponse,
+    CannotResume,
+    ClientTooSlow,
+    Replay,
+    ReplayChunk,
+    ReplayFailed,
+    StreamSettings,
+    Subscriber,
+    TooManyStreams,
+    asked_place,
+    begin,
+    place_of,
+    replayed,
+    told_place,
+    told_reset,
+    writes,
+)
 
 log = structlog.get_logger(__name__)
 

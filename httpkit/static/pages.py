@@ -1,4 +1,4 @@
-"""Pages and their assets, served from a package: read once, with entity tags, a strict content policy and the right caching."""
+"""Pages and other static files, with entity tags and their compressed forms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import mimetypes
 import re
 from collections.abc import Iterator
+from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,6 +16,34 @@ import attrs
 from aiohttp import web
 
 from httpkit.messages.encoding import takes_gzip
+
+
+def file_answer(
+    request: web.Request,
+    body: bytes,
+    media: str,
+    *,
+    cache: str = "no-cache",
+    save_as: str | None = None,
+    public: bool = False,
+) -> web.Response:
+    """Return the bytes as an answer, or 304 if the client has them.
+
+    `media` may have a charset. `cache` is Cache-Control. `save_as` is the name, of printable ASCII, under which a browser saves
+    it. `public`: pages of other origins may show it.
+    """
+    etag = hashlib.sha256(body).hexdigest()[:32]
+    headers = {"ETag": f'"{etag}"', "Cache-Control": cache}
+    if public:
+        headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    if any(tag.value in ("*", etag) for tag in request.if_none_match or ()):
+        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+    if save_as is not None:
+        quoted = save_as.replace("\\", "_").replace('"', "_")
+        headers["Content-Disposition"] = f'attachment; filename="{quoted}"'
+    headers["Content-Type"] = media
+    return web.Response(body=body, headers=headers)
+
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "

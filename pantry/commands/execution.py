@@ -11,7 +11,7 @@ import attrs
 from eventlog import EventLog, OutcomeUnknown
 from eventlog.commands import Commands, Outcome
 from eventlog.support.ids import hex_digits
-from httpkit.server.deadline import TimeoutPool
+from httpkit.server.reply import TimeoutPool
 from pantry.domain.ledger import RecordMovement
 from pantry.domain.product import MovementType, Product, ProductEvent
 

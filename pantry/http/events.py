@@ -15,7 +15,7 @@ from httpkit.messages.encoding import encode
 from httpkit.messages.fields import member, message, query
 from httpkit.routes import Call, Route
 from httpkit.sse.frames import Frame
-from httpkit.sse.places import OF_EVERY_STREAM
+from httpkit.sse.stream import OF_EVERY_STREAM
 from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.product import MovementRecorded, MovementRefused, NothingChanged, Product, StockConfirmed

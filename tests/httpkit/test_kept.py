@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from httpkit.routes import Answer, Call, Route
 from httpkit.server.guard import Guard
-from httpkit.server.kept import KeptAnswers
+from httpkit.server.reply import KeptAnswers
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import TABLE, Running, Shop, Thing, ThingId, open_shop, thing
 

@@ -18,7 +18,7 @@ import structlog
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
-from httpkit.server.deadline import TimeoutPool
+from httpkit.server.reply import TimeoutPool
 from httpkit.server.serving import serving
 from httpkit.static.pages import POLICY, Pages
 from terminalkit import logs

@@ -19,7 +19,7 @@ from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.guard import Guard
 from httpkit.server.serving import serving
-from httpkit.sse.single import Streams
+from httpkit.sse.stream import Streams
 from tests.httpkit.loops import on_uvloop
 from tests.support.waiting import wait_until
 

@@ -11,7 +11,7 @@ from eventlog.support.timers import during
 from eventlog.testing.memory import MemoryLog
 from httpkit.sse.frames import LAST_INDEX, Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.places import CannotResume
+from httpkit.sse.stream import CannotResume
 from servicekit.feed import CommitFrames, EventChange, Feed
 from tests.support.readside.ledger import ACCOUNT, REGISTRY, Book, Booked, Opened
 from tests.support.waiting import wait_until

@@ -14,7 +14,7 @@ from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import message, path, query
 from httpkit.routes import Call, Route
-from httpkit.static.files import file_answer
+from httpkit.static.pages import file_answer
 
 CACHE = "max-age=60"
 """A minute, after which the entity tag is checked."""

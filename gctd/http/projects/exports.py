@@ -25,7 +25,7 @@ from gctd.readmodel.views import AnalysisView
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import message, path, query
 from httpkit.routes import Call, Route
-from httpkit.static.files import file_answer
+from httpkit.static.pages import file_answer
 
 
 class Format(StrEnum):

@@ -22,7 +22,7 @@ from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message, path, query
 from httpkit.routes import Answer, Call, Route
-from httpkit.static.files import file_answer
+from httpkit.static.pages import file_answer
 from servicekit.command_context import context
 
 _MOST = 1e9

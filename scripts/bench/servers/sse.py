@@ -37,7 +37,7 @@ from httpkit.routes import Call, Nothing, Route
 from httpkit.server.serving import ListenAddress, ServerLimits, serving
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.stream_settings import StreamSettings
+from httpkit.sse.stream import StreamSettings
 
 _TOKEN = b'"t":'
 _STAMP = re.compile(rb'"t":(\d+)')

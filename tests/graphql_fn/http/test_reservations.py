@@ -20,8 +20,7 @@ from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.single_connection import ReservedStream
 from httpkit.messages.body import ClientGone
-from httpkit.sse.response import TooManyStreams
-from httpkit.sse.single import Streams
+from httpkit.sse.stream import Streams, TooManyStreams
 
 NAME = HELLO.name
 

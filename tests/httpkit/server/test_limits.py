@@ -17,7 +17,7 @@ import uvloop
 
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress, ServerLimits
-from httpkit.sse.stream_settings import StreamSettings
+from httpkit.sse.stream import StreamSettings
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask, deaf, parse, send
 from tests.httpkit.shop import open_shop

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import structlog.testing
 
-from httpkit.server.guard import Guard
-from httpkit.server.proxies import TrustedProxies
+from httpkit.server.guard import Guard, TrustedProxies
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import open_shop
 

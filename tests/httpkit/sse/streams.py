@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from httpkit.sse.frames import Frame
-from httpkit.sse.stream_settings import StreamSettings
+from httpkit.sse.stream import StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.shop import Running, frame
 from tests.support.waiting import wait_until

@@ -11,7 +11,7 @@ import pytest
 from eventlog.commit import Position
 from eventlog.errors import LogTruncated
 from httpkit.sse.frames import Frame
-from httpkit.sse.stream_settings import StreamSettings
+from httpkit.sse.stream import StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.shop import Running, frame, open_shop

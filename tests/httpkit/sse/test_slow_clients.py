@@ -13,7 +13,7 @@ import attrs
 import pytest
 import structlog.testing
 
-from httpkit.sse.stream_settings import StreamSettings
+from httpkit.sse.stream import StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask, deaf

@@ -15,8 +15,7 @@ from eventlog.commit import Position
 from httpkit.problems import Busy
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.places import CannotResume
-from httpkit.sse.stream_settings import StreamSettings
+from httpkit.sse.stream import CannotResume, StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask
