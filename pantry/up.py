@@ -13,10 +13,8 @@ import structlog
 
 from eventlog.admin import reconcile
 from eventlog.embedded.access import BrokerAccess, BrokerUser
-from eventlog.embedded.binary import ServerFailed
-from eventlog.embedded.data_lock import DataDirectoryInUse
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.child import DataDirectoryInUse
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed, free_port
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.timers import until_one_ends
 from httpkit.server.serving import ListenAddress

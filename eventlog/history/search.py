@@ -1,16 +1,59 @@
-"""Looking for events in a log, forwards or backwards: page by page, and never further in one go than a bound."""
+"""Search of a log: events by type, aggregate and time, as records for a reader."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from typing import Any
 
 import attrs
+import msgspec
 
-from eventlog.commit import AggregateId, Commit
-from eventlog.history.records import Record, records
+from eventlog.commit import AggregateId, Commit, Context, Position, context_of
+from eventlog.errors import UndecodableCommit
 from eventlog.port import EventLog
+
+
+@attrs.frozen(kw_only=True)
+class Record:
+    """An event as it is stored: `data` is its JSON.
+
+    A commit that cannot be read has one record, with the `problem`, and its bytes as a JSON text in `data`. Unknown values are
+    None then.
+    """
+
+    position: Position
+    aggregate: str
+    data: msgspec.Raw
+    commit: str | None = None
+    at: datetime | None = None
+    type: str | None = None
+    version: int | None = None
+    context: Context = attrs.field(factory=Context)
+    problem: str | None = None
+
+
+def records(commit: Commit) -> Iterator[Record]:
+    """The events of a commit, in order."""
+    try:
+        body = commit.body
+    except UndecodableCommit as error:
+        data = msgspec.Raw(msgspec.json.encode(commit.data.decode(errors="replace")))
+        yield Record(position=Position(commit.sequence, 0), aggregate=commit.subject, data=data, problem=str(error))
+        return
+    for index, event in enumerate(body.events):
+        yield Record(
+            position=Position(commit.sequence, index),
+            aggregate=commit.subject,
+            data=event.data,
+            commit=body.id,
+            at=body.at,
+            type=event.type,
+            version=event.version,
+            context=context_of(event),
+        )
+
 
 MOST = 20_000
 """Commits that are read for one page."""

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from eventlog import AggregateId
-from eventlog.history.records import Record, records
-from eventlog.history.search import EventFilter
+from eventlog.history.search import EventFilter, Record, records
 from gctd.domain.errors import NotFound
 from gctd.http import formats
 from gctd.http.bodies import body_of

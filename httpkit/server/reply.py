@@ -1,4 +1,4 @@
-"""The reply to a request: in time, from kept bytes if nothing has changed, or as a stream of parts."""
+"""Replies: with a time limit, from kept bytes if the tables are unchanged, or in parts."""
 
 from __future__ import annotations
 

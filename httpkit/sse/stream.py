@@ -1,4 +1,4 @@
-"""An event stream to one client: where it begins, its response, its subscription, and several streams over one connection."""
+"""An event stream to one client: its start, its response, its subscription, and several streams over one connection."""
 
 from __future__ import annotations
 

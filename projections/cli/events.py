@@ -88,7 +88,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
 
 
 def _records(commit: Commit) -> Iterator[dict[str, Any]]:
-    from eventlog.history.records import records  # noqa: PLC0415 - slow
+    from eventlog.history.search import records  # noqa: PLC0415 - slow
     from projections.model import timestamp_text  # noqa: PLC0415 - slow
 
     for record in records(commit):

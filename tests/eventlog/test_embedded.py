@@ -18,11 +18,9 @@ import nats.errors
 import psutil
 import pytest
 
-from eventlog.embedded.binary import ServerFailed
 from eventlog.embedded.black_box import BlackBox
-from eventlog.embedded.data_lock import DataDirectoryInUse
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.child import DataDirectoryInUse
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed, free_port
 from tests.support.log.damage import flip
 from tests.support.log.nats import plain_client
 from tests.support.waiting import wait_until

@@ -19,8 +19,7 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog.embedded.binary import find_binary
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import find_binary, free_port
 from gctd.cli.doctor import CheckStatus, diagnose, exit_code, host, system
 from gctd.client.api import Client
 from gctd.scan.errors import NoSandbox

@@ -14,9 +14,8 @@ from pathlib import Path
 from eventlog.admin import reconcile
 from eventlog.admin.sizes import DiskRoom, NoRoom
 from eventlog.embedded.access import CredentialsDamaged, write_private
-from eventlog.embedded.binary import ServerFailed
-from eventlog.embedded.data_lock import DataDirectoryInUse
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.child import DataDirectoryInUse
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from eventlog.jetstream.transport.connection import Connection
 from gctd.cli.up.children import ChildProcess, StartFailed, Supervised
 from gctd.cli.up.console import Console

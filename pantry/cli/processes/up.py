@@ -38,7 +38,7 @@ def up(ctx: click.Context, *, data_dir: Path | None, host: str, port: int | None
     output = begin(ctx).output
     from platformdirs import user_data_path  # noqa: PLC0415 - help and completion do without it
 
-    from eventlog.embedded.ports import next_free_port  # noqa: PLC0415 - as above
+    from eventlog.embedded.nats import next_free_port  # noqa: PLC0415 - as above
     from pantry.settings import SETTINGS  # noqa: PLC0415 - as above
     from pantry.up import up as run  # noqa: PLC0415 - as above
     from terminalkit.config.checkout import checkout  # noqa: PLC0415 - as above

@@ -37,7 +37,7 @@ from bench.helpers.peer_node import NODE
 from bench.helpers.peer_node import installed as yoga_installed
 from bench.helpers.peer_python import ROOT, installed
 from eventlog.embedded.die_with_parent import attached
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import free_port
 from graphql_fn.core.hello import GREETING
 
 PEERS = Path(__file__).parents[1] / "peers"

@@ -26,7 +26,7 @@ import uvloop
 
 from bench.graphql.hello import HELLO, Server, connect, request, running
 from bench.helpers.measuring import show_machine
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import free_port
 from tests.support.pantry.stocked import stocked
 from tests.support.web.hostile_queries import KINDS, PATH, Hostile
 

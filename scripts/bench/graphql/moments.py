@@ -31,8 +31,7 @@ from bench.helpers.measuring import show_machine
 from bench.helpers.pantry import code, prepare
 from bench.helpers.pantry import pantry as pantry_server
 from bench.readside.rebuild import postgres
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer, free_port
 
 PRODUCTS = 20
 QUERY = """query($one: String!) {

@@ -38,8 +38,7 @@ from bench.helpers.pantry import Server, code, pantry, prepare
 from bench.helpers.peer_node import NODE
 from bench.helpers.peer_node import installed as yoga_installed
 from bench.helpers.peer_python import installed
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer, free_port
 
 QUERY = """query($first: Int!) { products(first: $first) { nodes { name currentStock category { name }
     stock(asOf: "2026-01-01T00:00:00Z") movements(first: 2) { nodes { type quantity createdAt product { name } } } } } }"""

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from bench.helpers.measuring import show_machine
-from eventlog.embedded.binary import find_binary
+from eventlog.embedded.nats import find_binary
 
 START = 120.0
 """Seconds within which the system has to be ready."""

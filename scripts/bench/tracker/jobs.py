@@ -37,8 +37,7 @@ from bench.helpers.listening import until_open
 from bench.helpers.measuring import show_machine
 from bench.helpers.peer_python import installed
 from eventlog.embedded.die_with_parent import attached
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer, free_port
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog.commit import AggregateId
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import free_port
 from gctd.control.forges.reporting import CONCURRENT
 from tests.support.tracker.forge_double import (
     SECRET,

@@ -15,8 +15,8 @@ import aiohttp
 import attrs
 import pytest
 
-from eventlog.embedded.binary import BINARY_VARIABLE, find_binary
-from eventlog.embedded.data_lock import DataDirectoryInUse, DataLock
+from eventlog.embedded.child import DataDirectoryInUse, DataLock
+from eventlog.embedded.nats import BINARY_VARIABLE, find_binary
 from tests.support.pantry.system import FLOUR
 from tests.support.programs import warm
 from tests.support.programs.small_disk import small_disk

@@ -19,9 +19,8 @@ import trustme
 from nats.aio.client import Client
 
 from eventlog import Unavailable
-from eventlog.embedded.binary import find_binary
 from eventlog.embedded.die_with_parent import attached
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import find_binary, free_port
 from eventlog.jetstream.api import call
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection

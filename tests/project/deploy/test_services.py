@@ -21,7 +21,7 @@ import trustme
 import yaml
 
 from eventlog.embedded.die_with_parent import attached
-from eventlog.embedded.ports import free_ports
+from eventlog.embedded.nats import free_ports
 from gctd.scan.isolation import cgroups
 from tests.support import ROOT
 from tests.support.waiting import wait_until

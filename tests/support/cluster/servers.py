@@ -12,8 +12,7 @@ from typing import Any
 import nats.errors
 import nats.js.errors
 
-from eventlog.embedded.nats import EmbeddedServer, Membership
-from eventlog.embedded.ports import free_ports
+from eventlog.embedded.nats import EmbeddedServer, Membership, free_ports
 from tests.support.log.nats import plain_client
 
 SIZE = 3

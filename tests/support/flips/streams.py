@@ -16,8 +16,7 @@ from eventlog.admin.declarations import Declarations, Stream
 from eventlog.admin.reconcile import apply
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands.loading import Loader
-from eventlog.embedded.binary import ServerFailed
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection

@@ -13,8 +13,7 @@ from uuid import uuid4
 import aiohttp
 import attrs
 
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer, free_port
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from pantry.domain.registry import REGISTRY

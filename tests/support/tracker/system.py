@@ -15,8 +15,7 @@ import aiohttp
 import attrs
 
 from eventlog.commit import AggregateId
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer, free_port
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.domain.registry import REGISTRY

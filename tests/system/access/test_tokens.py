@@ -15,7 +15,7 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import free_port
 from tests.support.pace import within
 from tests.support.pantry.system import pantry_system
 from tests.support.programs import warm

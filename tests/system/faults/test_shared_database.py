@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import free_port
 from pantry.readmodel import MODEL
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at

@@ -9,8 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from eventlog.embedded.nats import EmbeddedServer
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer, free_port
 from gctd.cli.up.children import ChildProgram, Ready
 from gctd.cli.up.console import Console
 from gctd.cli.up.places import Places

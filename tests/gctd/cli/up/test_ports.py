@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventlog.embedded.ports import free_port
+from eventlog.embedded.nats import free_port
 from gctd.cli.up import ports
 from gctd.cli.up.ports import PortInUse, choose
 
