@@ -95,8 +95,11 @@ class Client(ServiceClient):
         return parse(Product, (await self._post("/products", details)).document)
 
     async def edit_product(self, ean13: str, changes: Mapping[str, Any]) -> Product:
-        """Change these details, also if others are changed at the same time. Raises NotFound."""
-        fields = ("name", "unit", "min_stock", "category_id", "description")
+        """Change these details, also if others are changed at the same time. Raises NotFound, Conflicting.
+
+        `factor`: how many of the new unit one of the present unit is. It converts the stock, and the minimum if that is left out.
+        """
+        fields = ("name", "unit", "category_id", "description", *(() if "factor" in changes else ("min_stock",)))
         return parse(Product, await self._edit(_product(ean13), fields, changes))
 
     async def deactivate(self, ean13: str) -> None:

@@ -65,6 +65,7 @@ class Movement(Resource, frozen=True, kw_only=True):
     type: str
     quantity: float
     stock_after: float
+    unit: str
     created_at: datetime
     reason: str = ""
     notes: str = ""
@@ -87,6 +88,7 @@ class Stocktake(Resource, frozen=True, kw_only=True):
 
     product_ean13: str
     counted: float
+    unit: str
     difference: float
     created_at: datetime
     movement_id: str | None = None

@@ -27,7 +27,7 @@ ProductOutcome = Outcome[Product, ProductEvent]
 
 @attrs.frozen(kw_only=True)
 class NewMovement:
-    """A movement to be booked; the quantity in thousandths."""
+    """A movement to be booked; the quantity in thousandths. `unit`: the unit that the quantity is in, if it is known."""
 
     ean13: str
     type: MovementType
@@ -35,6 +35,7 @@ class NewMovement:
     reason: str = ""
     notes: str = ""
     created_by: str = ""
+    unit: str | None = None
 
 
 def _new_id() -> str:
@@ -78,6 +79,7 @@ class Execution:
             created_by=movement.created_by,
             at=at,
             keeps_refusal=keeps_refusal,
+            unit=movement.unit,
         )
 
     async def within(self, patience: float, command: Awaitable[T]) -> T:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import attrs
 
@@ -13,7 +16,7 @@ from eventlog.commands import CommandStep, Outcome
 from eventlog.support.ids import hex_digits
 from pantry.commands.execution import PATIENCE, Execution, NewMovement, ProductOutcome
 from pantry.domain import gtin
-from pantry.domain.barcode import BARCODE, AssignBarcode, Barcode, BarcodeCommand, BarcodeEvent, RemoveBarcode
+from pantry.domain.barcode import BARCODE, AssignBarcode, Barcode, BarcodeCommand, BarcodeEvent, ConvertBarcode, RemoveBarcode
 from pantry.domain.category import CATEGORY, Category, CategoryEvent, CreateCategory, EditCategory
 from pantry.domain.category_name import (
     CATEGORY_NAME,
@@ -24,13 +27,16 @@ from pantry.domain.category_name import (
     ReserveName,
     key_of,
 )
-from pantry.domain.errors import BadInput, Changed, NotFound, Taken, UndosMoved
-from pantry.domain.ledger import PRODUCT, CountStock, CreateProduct, EditProduct, ProductCommand, SetActive, UndoMovement
+from pantry.domain.errors import BadInput, Changed, NotFound, Taken, UndosMoved, UnitInUse
+from pantry.domain.ledger import PRODUCT, CountStock, CreateProduct, EditProduct, ProductCommand, SetActive, UndoMovement, in_unit
 from pantry.domain.product import Details, MovementType, Product, ProductEvent
 from pantry.readmodel.queries import PantryQueries
 
 TRIES = 5
 """How often a command that needs more than its aggregate's state looks again after a concurrent change."""
+
+_MOST_CODES = 900
+"""More changes than that do not fit into one batch."""
 
 CategoryOutcome = Outcome[Category, CategoryEvent]
 BarcodeOutcome = Outcome[Barcode, BarcodeEvent]
@@ -140,11 +146,34 @@ class Pantry:
         return await self.create_product(code, details, context)
 
     async def edit_product(
-        self, ean13: str, details: Details, *, version: int | None = None, context: Context | None = None
+        self,
+        ean13: str,
+        details: Details,
+        *,
+        version: int | None = None,
+        factor: Decimal | None = None,
+        keeps_minimum: bool = False,
+        context: Context | None = None,
     ) -> ProductOutcome:
-        """Replace what is known of a product. Raises NotFound, Changed, BadInput."""
+        """Replace what is known of a product. Raises NotFound, Changed, BadInput, UnitInUse.
+
+        `factor` and `keeps_minimum`: see `EditProduct`. The codes of the product are converted in the same batch.
+        """
         await self.check_category(details)
-        return await self._on_product(EditProduct(ean13=ean13, details=details, at=self._now(), version=version), context)
+        at = self._now()
+        edit = EditProduct(ean13=ean13, details=details, at=at, version=version, factor=factor, keeps_minimum=keeps_minimum)
+        if factor is None:
+            return await self._on_product(edit, context)
+        await self._caught_up()
+        codes = await self._queries.barcodes(ean13=ean13, limit=_MOST_CODES)
+        if len(codes) == _MOST_CODES:
+            raise UnitInUse(f"the product has {_MOST_CODES} codes or more, which cannot be converted together")
+        convert = [
+            CommandStep(BARCODE, one.code, ConvertBarcode(code=one.code, ean13=ean13, factor=factor, at=at)) for one in codes
+        ]
+        steps: Sequence[CommandStep[Any, Any, Any]] = (CommandStep(PRODUCT, ean13, edit), *convert)
+        outcomes = await self._within(PATIENCE, self._commands.execute_together(steps, context))
+        return outcomes[0]
 
     async def set_active(
         self, ean13: str, *, active: bool, version: int | None = None, context: Context | None = None
@@ -219,22 +248,24 @@ class Pantry:
     # Movements
 
     async def move(self, movement: NewMovement, context: Context | None = None) -> ProductOutcome:
-        """Book a movement. Raises BadInput, NotFound, InsufficientStock."""
+        """Book a movement. Raises BadInput, NotFound, InsufficientStock, UnitInUse."""
         return await self._on_product(self._execution.record(movement, self._now()), context)
 
     async def undo(self, movement_id: str, remarks: Remarks, context: Context | None = None) -> ProductOutcome:
-        """Make up for a movement by one of the opposite type. Raises NotFound, UndoneAlready, InsufficientStock."""
+        """Make up for a movement by one of the opposite type. Raises NotFound, UndoneAlready, InsufficientStock, UnitInUse."""
         for attempt in range(1, TRIES + 1):
             await self._caught_up()
             known = await self._queries.movement_on_product(movement_id)
             if known is None:
                 raise NotFound(f"there is no movement {movement_id}")
+            factor = Fraction(known.scale) / Fraction(known.moved_scale)
             command = UndoMovement(
                 id=self._new_id(),
                 ean13=known.product_ean13,
                 undoes=known.id,
                 type=MovementType(known.type),
-                quantity=known.quantity,
+                quantity=in_unit(known.quantity, factor, known.moved_unit, known.unit),
+                scale=known.scale,
                 undone=known.reversed_by is not None,
                 undos=known.undos,
                 at=self._now(),
@@ -249,12 +280,18 @@ class Pantry:
                     raise Conflict(f"movements of {known.product_ean13} are being undone by others") from None
         raise AssertionError("unreachable")
 
-    async def count(self, ean13: str, counted: int, remarks: Remarks, context: Context | None = None) -> ProductOutcome:
-        """Book the difference between the stock and the count of a stocktake. Raises NotFound, BadInput."""
+    async def count(
+        self, ean13: str, counted: int, remarks: Remarks, context: Context | None = None, *, unit: str | None = None
+    ) -> ProductOutcome:
+        """Book the difference between the stock and the count of a stocktake. Raises NotFound, BadInput, UnitInUse.
+
+        `unit`: the unit of the count, if the caller knows it.
+        """
         command = CountStock(
             id=self._new_id(),
             ean13=ean13,
             counted=counted,
+            unit=unit,
             at=self._now(),
             reason=remarks.reason,
             notes=remarks.notes,

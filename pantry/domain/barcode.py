@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
 
 import attrs
 
 from eventlog import Decider
 from pantry.domain import gtin
-from pantry.domain.errors import BadInput, NotFound, Taken
-from pantry.domain.quantity import LARGEST, ONE, text
+from pantry.domain.errors import BadInput, NotFound, Taken, UnitInUse
+from pantry.domain.quantity import LARGEST, ONE, converted, text
 from pantry.domain.registry import REGISTRY
 
 CATEGORY = "pantry.barcode"
@@ -72,6 +74,16 @@ class AssignBarcode:
 
 
 @attrs.frozen(kw_only=True)
+class ConvertBarcode:
+    """Let the code stand for the same quantity in another unit of its product; see `UnitChanged` for `factor`."""
+
+    code: str
+    ean13: str
+    factor: Decimal
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
 class RemoveBarcode:
     """Free a code."""
 
@@ -79,11 +91,11 @@ class RemoveBarcode:
     at: datetime
 
 
-BarcodeCommand = AssignBarcode | RemoveBarcode
+BarcodeCommand = AssignBarcode | ConvertBarcode | RemoveBarcode
 
 
 def decide(command: BarcodeCommand, state: Barcode | None) -> Sequence[BarcodeEvent]:
-    """Return the events of a command. Raises BadInput, NotFound, Taken."""
+    """Return the events of a command. Raises BadInput, NotFound, Taken, UnitInUse."""
     holder = None if state is None else state.ean13
     if isinstance(command, RemoveBarcode):
         if holder is None:
@@ -91,6 +103,12 @@ def decide(command: BarcodeCommand, state: Barcode | None) -> Sequence[BarcodeEv
         if holder == command.code:
             raise Taken(f"{command.code} is the key of a product: it cannot be removed")
         return [BarcodeRemoved(at=command.at)]
+    if isinstance(command, ConvertBarcode):
+        if state is None or holder != command.ean13:
+            return []  # it was removed in the meantime
+        if (factor := converted(state.factor, Fraction(command.factor))) is None or not factor:
+            raise UnitInUse(f"the code {command.code} stands for {text(state.factor)}, which cannot be converted exactly")
+        return [BarcodeAssigned(code=command.code, ean13=command.ean13, factor=factor, at=command.at)]
     if (wrong := gtin.problem(command.code)) is not None:
         raise BadInput("code", wrong)
     if not 0 < command.factor <= LARGEST:

@@ -55,7 +55,7 @@ class ReportTooLarge(PantryError):
 
 
 class UnitInUse(PantryError):
-    """The product has movements in another unit."""
+    """The unit of the product, and its quantities in it, do not allow that."""
 
     status = HTTPStatus.CONFLICT
 
@@ -67,7 +67,7 @@ class UndoneAlready(PantryError):
 
 
 class UndosMoved(PantryError):
-    """Another movement of the product was undone since the caller looked; he has to look again."""
+    """The product has another unit, or one more undone movement, than when the caller looked; he has to look again."""
 
     status = HTTPStatus.CONFLICT
 

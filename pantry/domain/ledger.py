@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Context, Decimal
+from fractions import Fraction
 
 import attrs
 
@@ -21,7 +23,12 @@ from pantry.domain.product import (
     ProductEvent,
     StockConfirmed,
 )
-from pantry.domain.quantity import LARGEST, text
+from pantry.domain.quantity import LARGEST, converted, text
+
+SMALLEST_FACTOR, LARGEST_FACTOR = Decimal("0.000001"), Decimal(1_000_000)
+"""The bounds of a factor between two units. It is a multiple of the smallest one."""
+_LONGEST_SCALE = 100
+_EXACT = Context(prec=2 * _LONGEST_SCALE)
 
 # Commands (quantities are in thousandths)
 
@@ -37,12 +44,18 @@ class CreateProduct:
 
 @attrs.frozen(kw_only=True)
 class EditProduct:
-    """Replace what is known of a product; `version` is the one that the caller has seen, if that matters to him."""
+    """Replace what is known of a product; `version` is the one that the caller has seen, if that matters to him.
+
+    `factor` converts the stock: it is how many of the new unit one of the present unit is. `keeps_minimum`: the minimum is
+    converted too, and is not the one of `details`.
+    """
 
     ean13: str
     details: Details
     at: datetime
     version: int | None = None
+    factor: Decimal | None = None
+    keeps_minimum: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -59,7 +72,8 @@ class SetActive:
 class RecordMovement:
     """Something goes in or out. `id` is a new one.
 
-    `keeps_refusal`: if the stock does not allow it, that is recorded, and a repetition is refused in the same way.
+    `keeps_refusal`: if the stock does not allow it, that is recorded, and a repetition is refused in the same way. `unit`: the
+    unit that the quantity is in, if the caller knows it.
     """
 
     id: str
@@ -71,6 +85,7 @@ class RecordMovement:
     notes: str = ""
     created_by: str = ""
     keeps_refusal: bool = False
+    unit: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -78,7 +93,7 @@ class UndoMovement:
     """Make up for a movement by one of the opposite type.
 
     `type` and `quantity` belong to the movement `undoes`. `undone`: whether it had been undone before, as known when the product
-    had had `undos` of them.
+    had had `undos` of them. `quantity` is in the unit with the scale `scale`.
     """
 
     id: str
@@ -88,6 +103,7 @@ class UndoMovement:
     quantity: int
     undone: bool
     undos: int
+    scale: str
     at: datetime
     reason: str = ""
     notes: str = ""
@@ -96,7 +112,7 @@ class UndoMovement:
 
 @attrs.frozen(kw_only=True)
 class CountStock:
-    """A stocktake found this amount: the difference is booked."""
+    """A stocktake found this amount: the difference is booked. `unit`: as in RecordMovement."""
 
     id: str
     ean13: str
@@ -105,6 +121,7 @@ class CountStock:
     reason: str = ""
     notes: str = ""
     created_by: str = ""
+    unit: str | None = None
 
 
 ProductCommand = CreateProduct | EditProduct | SetActive | RecordMovement | UndoMovement | CountStock
@@ -141,12 +158,45 @@ def _edit(command: EditProduct, state: Product | None) -> Sequence[ProductEvent]
     _check_product(command)
     product = _existing(command.ean13, state)
     _check_version(product, command.version)
-    if command.details == product.details:
+    if command.details == product.details and command.factor is None:
         return []
     before, after = product.details.unit, command.details.unit
+    if command.factor is not None:
+        return [_convert(command, product, command.factor)]
     if product.moved and look(after) != look(before):
-        raise UnitInUse(f"the product has movements in {before}, which would read {after}: create another product")
+        raise UnitInUse(
+            f"the product has movements in {before}: say with `factor` how many {after} 1 {before} is, or create another product"
+        )
     return [p.ProductEdited(details=command.details, at=command.at)]
+
+
+def _convert(command: EditProduct, product: Product, factor: Decimal) -> p.UnitChanged:
+    """The change of the unit: the stock, and the minimum if it is kept, are the same quantities as before."""
+    before, after = product.details.unit, command.details.unit
+    if look(after) == look(before):
+        raise UnitInUse(f"`factor` converts to another unit, and the unit is {before} already")
+    if not SMALLEST_FACTOR <= factor <= LARGEST_FACTOR:
+        raise BadInput("factor", f"must be from {SMALLEST_FACTOR:f} to {LARGEST_FACTOR:f}")
+    details = command.details
+    if command.keeps_minimum:
+        details = attrs.evolve(details, min_stock=in_unit(product.details.min_stock, Fraction(factor), before, after))
+    scale = f"{_EXACT.multiply(Decimal(product.scale), factor).normalize(_EXACT):f}"
+    if len(scale) > _LONGEST_SCALE:
+        raise UnitInUse("the unit was changed too often for another factor: create another product")
+    return p.UnitChanged(
+        details=details,
+        factor=f"{factor.normalize():f}",
+        scale=scale,
+        stock=in_unit(product.stock, Fraction(factor), before, after),
+        at=command.at,
+    )
+
+
+def in_unit(quantity: int, factor: Fraction, before: str, after: str) -> int:
+    """A quantity in another unit, of which `factor` are one of the unit before. Raises UnitInUse if it is not exact."""
+    if (result := converted(quantity, factor)) is None:
+        raise UnitInUse(f"{text(quantity)} {before} cannot be written in {after}, in thousandths up to {text(LARGEST)}")
+    return result
 
 
 def _set_active(command: SetActive, state: Product | None) -> Sequence[ProductEvent]:
@@ -161,6 +211,7 @@ def _set_active(command: SetActive, state: Product | None) -> Sequence[ProductEv
 def _record(command: RecordMovement, state: Product | None) -> MovementRecorded | MovementRefused:
     _check_movement(command)
     product = _existing(command.ean13, state)
+    _check_unit(command, product)
     if command.keeps_refusal and refusal(command.type, command.quantity, product.stock) is not None:
         return MovementRefused(type=command.type, quantity=command.quantity, stock=product.stock, at=command.at)
     return _booked(command, product, command.type, command.quantity)
@@ -169,7 +220,7 @@ def _record(command: RecordMovement, state: Product | None) -> MovementRecorded 
 def _undo(command: UndoMovement, product: Product) -> Sequence[ProductEvent]:
     if command.undone:
         raise UndoneAlready(f"movement {command.undoes} has been undone already")
-    if command.undos != product.undos:
+    if (command.undos, command.scale) != (product.undos, product.scale):
         raise UndosMoved
     return [_booked(command, product, command.type.opposite, command.quantity, reverses=command.undoes)]
 
@@ -178,6 +229,7 @@ def _count(command: CountStock, product: Product) -> Sequence[ProductEvent]:
     if not 0 <= command.counted <= LARGEST:
         raise BadInput("counted", f"must be from 0 to {text(LARGEST)}")
     _check_texts(command)
+    _check_unit(command, product)
     difference = command.counted - product.stock
     if difference:
         type_ = MovementType.IN if difference > 0 else MovementType.OUT
@@ -185,6 +237,7 @@ def _count(command: CountStock, product: Product) -> Sequence[ProductEvent]:
     return [
         StockConfirmed(
             counted=command.counted,
+            unit=product.details.unit,
             reason=command.reason,
             notes=command.notes,
             created_by=command.created_by,
@@ -214,8 +267,10 @@ def _booked(
         notes=command.notes,
         created_by=command.created_by,
         at=command.at,
+        unit=product.details.unit,
         reverses=reverses,
         counted=counted,
+        scale=product.scale,
     )
 
 
@@ -261,6 +316,11 @@ def _check_movement(command: RecordMovement) -> None:
     if command.quantity > LARGEST:
         raise BadInput("quantity", f"must be at most {text(LARGEST)}")
     _check_texts(command)
+
+
+def _check_unit(command: RecordMovement | CountStock, product: Product) -> None:
+    if command.unit is not None and look(command.unit) != look(product.details.unit):
+        raise UnitInUse(f"the product is kept in {product.details.unit}, not in {command.unit}")
 
 
 def _check_texts(command: RecordMovement | CountStock) -> None:

@@ -65,6 +65,21 @@ class ProductEdited:
     at: datetime
 
 
+@REGISTRY.event("UnitChanged")
+@attrs.frozen(kw_only=True)
+class UnitChanged:
+    """The product is kept in another unit. `factor`: how many of it one of the unit before is; `stock` is the stock in it.
+
+    `scale` is the product of all factors so far.
+    """
+
+    details: Details
+    factor: str
+    scale: str
+    stock: int
+    at: datetime
+
+
 @REGISTRY.event("ProductDeactivated")
 @attrs.frozen(kw_only=True)
 class ProductDeactivated:
@@ -88,7 +103,8 @@ class ProductActivated:
 class MovementRecorded:
     """Something went in or out; `stock` is what is there then.
 
-    `reverses` is the movement that this one undoes, `counted` the amount that a stocktake found.
+    `reverses` is the movement that this one undoes, `counted` the amount that a stocktake found. The quantities are in `unit`, of
+    which one of the product's first unit is `scale`.
     """
 
     id: str
@@ -99,8 +115,10 @@ class MovementRecorded:
     notes: str = attrs.field(metadata=PERSONAL)
     created_by: str = attrs.field(metadata=PERSONAL)
     at: datetime
+    unit: str
     reverses: str | None = None
     counted: int | None = None
+    scale: str = "1"
 
 
 @REGISTRY.event("StockConfirmed")
@@ -109,6 +127,7 @@ class StockConfirmed:
     """A stocktake found what was expected."""
 
     counted: int
+    unit: str
     reason: str
     notes: str = attrs.field(metadata=PERSONAL)
     created_by: str = attrs.field(metadata=PERSONAL)
@@ -137,6 +156,7 @@ class NothingChanged:
 ProductEvent = (
     ProductCreated
     | ProductEdited
+    | UnitChanged
     | ProductDeactivated
     | ProductActivated
     | MovementRecorded
@@ -155,7 +175,7 @@ class Product:
     """A product.
 
     `version` counts the events that made it another, `undos` its movements that undid another one. `moved`: whether it has
-    movements; `counted_at`: last stocktake.
+    movements; `counted_at`: last stocktake. `scale`: how many of its unit one of its first unit is.
     """
 
     ean13: str
@@ -168,6 +188,7 @@ class Product:
     undos: int = 0
     moved: bool = False
     counted_at: datetime | None = None
+    scale: str = "1"
 
     @property
     def is_low(self) -> bool:
@@ -188,6 +209,8 @@ def evolve(state: Product | None, event: ProductEvent) -> Product:
     match event:
         case ProductEdited():
             return attrs.evolve(product, details=event.details)
+        case UnitChanged():
+            return attrs.evolve(product, details=event.details, stock=event.stock, scale=event.scale)
         case ProductDeactivated():
             return attrs.evolve(product, active=False)
         case ProductActivated():
@@ -209,4 +232,5 @@ def _moved(state: Product, movement: MovementRecorded) -> Product:
         undos=state.undos + (movement.reverses is not None),
         moved=True,
         counted_at=state.counted_at if movement.counted is None else movement.at,
+        scale=state.scale,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal
 
 PLACES = 3
@@ -59,3 +60,9 @@ def text(value: int) -> str:
     """Thousandths as `n.nnn`."""
     sign = "-" if value < 0 else ""
     return f"{sign}{abs(value) // ONE}.{abs(value) % ONE:03}"
+
+
+def converted(value: int, factor: Fraction) -> int | None:
+    """A quantity times a factor, both in thousandths; None if that is not a whole number of them, or too large."""
+    product = value * factor
+    return int(product) if product.denominator == 1 and product <= LARGEST else None

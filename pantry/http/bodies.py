@@ -99,6 +99,7 @@ class StocktakeBody:
 
     product_ean13: str = member()
     counted: float = member()
+    unit: str = member(description="the unit that was counted in")
     difference: float = member(description="counted, less the stock that was expected")
     movement_id: str | Unset = member(default=UNSET, description="the movement of the difference")
     reason: str | Unset = member(default=UNSET)
@@ -112,6 +113,7 @@ class StocktakeBody:
         return cls(
             product_ean13=stocktake.product_ean13,
             counted=number(stocktake.counted),
+            unit=stocktake.unit,
             difference=number(stocktake.difference),
             movement_id=or_unset(stocktake.movement_id),
             reason=or_unset(stocktake.reason),
@@ -134,6 +136,7 @@ class MovementBody:
     created_by: str | Unset = member(default=UNSET)
     created_at: str = member(description=_TIME)
     stock_after: float = member(description="the stock once it was booked")
+    unit: str = member(description="the unit that it was booked in, also if the product has another one by now")
     reverses: str | Unset = member(default=UNSET, description="the movement that this one undoes")
     reversed_by: str | Unset = member(default=UNSET, description="the movement that undid this one")
     counted: float | Unset = member(default=UNSET, description="what a stocktake found, if this is the difference")
@@ -151,6 +154,7 @@ class MovementBody:
             created_by=or_unset(movement.created_by),
             created_at=movement.created_at,
             stock_after=number(movement.stock_after),
+            unit=movement.unit,
             reverses=or_unset(movement.reverses),
             reversed_by=or_unset(movement.reversed_by),
             counted=UNSET if movement.counted is None else number(movement.counted),

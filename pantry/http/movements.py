@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from httpkit.messages.fields import UNSET, Unset, member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of
@@ -12,7 +13,7 @@ from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.commands.pantry import Remarks
 from pantry.domain.errors import NotFound
-from pantry.domain.product import CREATED_BY_LENGTH, REASON_LENGTH, MovementRecorded, MovementType
+from pantry.domain.product import CREATED_BY_LENGTH, REASON_LENGTH, UNIT_LENGTH, MovementRecorded, MovementType
 from pantry.domain.quantity import number
 from pantry.http.bodies import MovementBody, StocktakeBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
@@ -68,6 +69,11 @@ class GivenRemarks:
         return Remarks(reason=self.reason or "", notes=self.notes or "", created_by=self.created_by or "")
 
 
+def _unit() -> Any:
+    text = "the unit of the quantity: 409 if the product is kept in another one"
+    return member(default=None, max_length=UNIT_LENGTH, description=text)
+
+
 @message
 class GivenMovement(GivenRemarks):
     """A movement to be booked."""
@@ -75,6 +81,7 @@ class GivenMovement(GivenRemarks):
     product_ean13: str = member(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
     type: MovementType = member(example="in")
     quantity: int = quantity(example=1.5)
+    unit: str | None = _unit()
 
     @property
     def movement(self) -> NewMovement:
@@ -86,6 +93,7 @@ class GivenMovement(GivenRemarks):
             reason=self.reason or "",
             notes=self.notes or "",
             created_by=self.created_by or "",
+            unit=self.unit or None,
         )
 
 
@@ -102,6 +110,7 @@ class CountRequest(GivenRemarks):
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
     counted: int = amount(example=7)
+    unit: str | None = _unit()
 
 
 @message
@@ -159,7 +168,9 @@ async def undo_movement(request: UndoRequest, call: Call[Services]) -> Answer[Mo
 
 async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[CountBody]:
     """Book a stocktake: the difference between the counted and the expected stock, or that there is none."""
-    outcome = await call.services.pantry.count(request.ean13, request.counted, request.remarks, context(call))
+    outcome = await call.services.pantry.count(
+        request.ean13, request.counted, request.remarks, context(call), unit=request.unit or None
+    )
     sequence = await call.services.side.wait_visible(outcome.sequence)
     movement = _movement(outcome)
     sign = 0 if movement is None else 1 if movement.type == MovementType.IN else -1
@@ -213,7 +224,7 @@ ROUTES = (
         summary="Book a movement",
         tags=_TAGS,
         status=201,
-        errors=(404,),
+        errors=(404, 409),
         idempotent=True,
         immediate=True,
     ),
@@ -243,7 +254,7 @@ ROUTES = (
         count_stock,
         summary="Book a stocktake",
         tags=_TAGS,
-        errors=(404,),
+        errors=(404, 409),
         idempotent=True,
     ),
     Route("GET", "/api/v1/stocktakes", list_stocktakes, summary="List stocktakes", tags=_TAGS, errors=(404,), csv=StocktakeBody),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 from http import HTTPStatus
 
-from httpkit.messages.fields import member, message, path, query
+from httpkit.messages.fields import UNSET, Unset, member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
@@ -16,7 +17,7 @@ from pantry.domain.product import CATEGORY_ID_LENGTH, NAME_LENGTH, UNIT_LENGTH, 
 from pantry.http.bodies import ProductBody, StockBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services, version_wanted
-from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, flag, naming
+from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, flag, naming, unit_factor
 from pantry.readmodel.tables import name_key
 from pantry.readmodel.views import ProductView
 from servicekit.command_context import context, replayed
@@ -55,25 +56,35 @@ class ProductAt:
 
 
 @message
-class ProductValues:
-    """All values of a product; a missing value becomes empty, or 0."""
+class DescribedProduct:
+    """The texts of a product; a missing one becomes empty."""
 
     name: str = naming(NAME_LENGTH, example="Flour")
     unit: str = naming(UNIT_LENGTH, example="kg")
-    min_stock: int = amount(default=0, null=0, description="from this stock down it is low")
     category_id: str | None = member(default=None, max_length=CATEGORY_ID_LENGTH, schema=CATEGORY_ID)
     description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
 
-    @property
-    def details(self) -> Details:
-        """The same as the domain has it: an empty category is none."""
+    def with_minimum(self, min_stock: int) -> Details:
+        """The same as the domain has it, with a minimum: an empty category is none."""
         return Details(
             name=self.name,
             description=self.description or "",
             unit=self.unit,
-            min_stock=self.min_stock,
+            min_stock=min_stock,
             category_id=self.category_id or None,
         )
+
+
+@message
+class ProductValues(DescribedProduct):
+    """All values of a product; a missing minimum becomes 0."""
+
+    min_stock: int = amount(default=0, null=0, description="from this stock down it is low")
+
+    @property
+    def details(self) -> Details:
+        """The same as the domain has it."""
+        return self.with_minimum(self.min_stock)
 
 
 @message
@@ -81,6 +92,15 @@ class GivenProduct(ProductValues):
     """The values of a product, and its code."""
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, otherwise=_WRONG)
+
+
+@message
+class ChangedProduct(DescribedProduct):
+    """The values of a product, and the factor if its unit changes. A missing minimum becomes 0, or is converted by the factor."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, otherwise=_WRONG)
+    min_stock: int | Unset = amount(default=UNSET, null=0, description="from this stock down it is low, in the new unit")
+    factor: Decimal | None = unit_factor(description="how many of the new unit one of the present unit is: converts the stock")
 
 
 async def list_products(request: ListProducts, call: Call[Services]) -> Answer[Sequence[ProductBody]]:
@@ -116,10 +136,15 @@ async def get_product(request: ProductAt, call: Call[Services]) -> Answer[Produc
     return Answer(ProductBody.of(product), etag=None if product.version is None else str(product.version))
 
 
-async def edit_product(request: GivenProduct, call: Call[Services]) -> Answer[ProductBody]:
-    """Replace what is known of a product. Its stock only movements change."""
+async def edit_product(request: ChangedProduct, call: Call[Services]) -> Answer[ProductBody]:
+    """Replace what is known of a product. Its stock only movements change, and a factor with another unit."""
     outcome = await call.services.pantry.edit_product(
-        request.ean13, request.details, version=version_wanted(call), context=context(call)
+        request.ean13,
+        request.with_minimum(0 if request.min_stock is UNSET else request.min_stock),
+        version=version_wanted(call),
+        factor=request.factor,
+        keeps_minimum=request.min_stock is UNSET,
+        context=context(call),
     )
     return await _answer(outcome, call, {})
 

@@ -12,6 +12,7 @@ from httpkit.messages.fields import UNSET, member, query
 from httpkit.problems import Invalid
 from pantry.domain import ean13, gtin
 from pantry.domain.errors import BadInput
+from pantry.domain.ledger import LARGEST_FACTOR, SMALLEST_FACTOR
 from pantry.domain.naming import INVISIBLE, look
 from pantry.domain.quantity import LARGEST, number, thousandths
 from pantry.readmodel.views import period_of
@@ -52,6 +53,26 @@ def amount(*, null: int | None = None, **how: Any) -> Any:
         return member(parse=_not_negative, schema=schema, **how)
     schema["type"] = ["number", "null"]
     return member(parse=lambda value: null if value is None else _not_negative(value), schema=schema, **how)
+
+
+def _factor(value: Any) -> Decimal | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("must be a number")  # noqa: TRY004 - a wrong value of a request is a ValueError
+    factor = Decimal(value)
+    if not factor.is_finite() or not SMALLEST_FACTOR <= factor <= LARGEST_FACTOR:
+        raise ValueError(f"must be from {SMALLEST_FACTOR:f} to {LARGEST_FACTOR:f}")
+    if factor != factor.quantize(SMALLEST_FACTOR):
+        raise ValueError("must have at most 6 decimal places")
+    return factor
+
+
+def unit_factor(**how: Any) -> Any:
+    """A member that is the factor between two units, or null for none."""
+    least = float(SMALLEST_FACTOR)
+    schema = {"type": ["number", "null"], "minimum": least, "maximum": int(LARGEST_FACTOR), "multipleOf": least}
+    return member(default=None, parse=_factor, schema=schema, **how)
 
 
 _FLAGS = {

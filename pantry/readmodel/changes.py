@@ -13,7 +13,7 @@ from pantry.domain.category import CATEGORY
 from pantry.domain.category_name import CATEGORY_NAME
 from pantry.domain.ledger import PRODUCT
 from pantry.domain.person import PERSON
-from pantry.domain.product import MovementRecorded, MovementType, Product, ProductEdited
+from pantry.domain.product import MovementRecorded, MovementType, Product, ProductEdited, UnitChanged
 
 DECIDERS: dict[str, Decider[Any, Any, Any]] = {
     product.CATEGORY: PRODUCT,
@@ -25,8 +25,8 @@ DECIDERS: dict[str, Decider[Any, Any, Any]] = {
 
 
 def edits(commit: Commit) -> bool:
-    """Whether the state before its events is needed: only an edit changes the minimum, and the event lacks the old one."""
-    return any(event.type == "ProductEdited" for event in commit.body.events)
+    """Whether the state before its events is needed: an edit changes the minimum, and the event lacks the old one."""
+    return any(event.type in {"ProductEdited", "UnitChanged"} for event in commit.body.events)
 
 
 def crosses_minimum(before: Product | None, event: Any, after: Product) -> bool:
@@ -37,4 +37,4 @@ def crosses_minimum(before: Product | None, event: Any, after: Product) -> bool:
     if isinstance(event, MovementRecorded):
         change = event.quantity if event.type is MovementType.IN else -event.quantity
         return attrs.evolve(after, stock=event.stock - change).is_low != after.is_low
-    return isinstance(event, ProductEdited) and before is not None and before.is_low != after.is_low
+    return isinstance(event, ProductEdited | UnitChanged) and before is not None and before.is_low != after.is_low

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 from eventlog import Commit
 from pantry.domain import barcode, category, category_name, ledger, person, product
 from pantry.domain.product import (
     MovementRecorded,
+    MovementType,
     Product,
     ProductActivated,
     ProductCreated,
     ProductDeactivated,
     ProductEdited,
     StockConfirmed,
+    UnitChanged,
 )
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel.tables import (
@@ -50,10 +53,11 @@ def _product(commit: Commit) -> Iterable[Change]:
         match data := event.data:
             case MovementRecorded():
                 changes.append(Put(MOVEMENTS, movement_row(state.ean13, data, place, event.sealed)))
-            case ProductCreated() | ProductEdited() | ProductActivated() | ProductDeactivated():
+            case ProductCreated() | ProductEdited() | UnitChanged() | ProductActivated() | ProductDeactivated():
                 products = PRODUCTS
-                active = _active_after(commit, event.position.index)
-                changes.append(Put(PRODUCT_VERSIONS, version_row(state.ean13, data.details, data.at, place, active=active)))
+                active, stock = _after(commit, event.position.index)
+                row = version_row(state.ean13, data.details, data.at, place, active=active, stock=stock)
+                changes.append(Put(PRODUCT_VERSIONS, row))
     changes.append(Put(products, product_row(state, commit.sequence)))
     return changes
 
@@ -83,13 +87,19 @@ def _stocktakes(commit: Commit) -> Iterable[Change]:
                 yield Put(STOCKTAKES, stocktake_row(commit.aggregate.id, data, place, event.sealed))
 
 
-def _active_after(commit: Commit, index: int) -> bool:
-    """Whether the product was active after an event. The next event that changes it has the state before."""
+def _after(commit: Commit, index: int) -> tuple[bool, int]:
+    """Whether the product was active after an event, and its stock then: the state, without the events after that one."""
     state: Product = commit.state
-    for event in commit.events[index + 1 :]:
-        if isinstance(event.data, ProductActivated | ProductDeactivated):
-            return isinstance(event.data, ProductDeactivated)
-    return state.active
+    active, stock = state.active, state.stock
+    for event in reversed(commit.events[index + 1 :]):
+        match data := event.data:
+            case ProductActivated() | ProductDeactivated():
+                active = isinstance(data, ProductDeactivated)
+            case MovementRecorded():
+                stock = data.stock - (data.quantity if data.type is MovementType.IN else -data.quantity)
+            case UnitChanged():
+                stock = int(data.stock / Fraction(data.factor))
+    return active, stock
 
 
 ACCESS = TokenModel.of("pantry")

@@ -19,6 +19,7 @@ from pantry.readmodel.views import (
     MovementView,
     ProductView,
     StocktakeView,
+    in_present_units,
 )
 from projections.queries.sql import Sql, listed
 from projections.store import Queryable, Row
@@ -118,7 +119,9 @@ class PantryQueries:
         """A movement by its id, as far as undoing it goes."""
         row = await self._store.fetch_one(
             """
-            SELECT m.id, m.product_ean13, m.type, m.quantity, r.id AS reversed_by, p.undos FROM movements AS m
+            SELECT m.id, m.product_ean13, m.type, m.quantity, m.unit AS moved_unit, m.scale AS moved_scale, r.id AS reversed_by,
+                p.undos, p.unit, p.scale
+            FROM movements AS m
             JOIN products AS p ON p.ean13 = m.product_ean13 LEFT JOIN movements AS r ON r.reverses = m.id WHERE m.id = $1""",
             movement_id,
         )
@@ -203,7 +206,7 @@ class PantryQueries:
 
         The period is the part of the log between the places of the product at these times (see `statements.place`).
         A movement counts if it is in effect: it was not undone, or its undoing was undone in turn. Undoings do not count. The
-        difference of a stocktake is a correction, and neither in nor out.
+        difference of a stocktake is a correction, and neither in nor out. Sums are in the present unit, rounded to thousandths.
         """
         period, kept = Sql(f"({place('$1', before=True)}) AS since", [passed(since)]), ""
         if until < datetime.now(UTC):  # otherwise up to the end of the log
@@ -219,7 +222,8 @@ class PantryQueries:
         # `reverses IS NULL` would have SQLite look all of these up for each product: it takes a unique index for a selective one.
         sql.add(
             f""")
-            SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at,
+            SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at, p.scale,
+                m.scale AS moved_scale,
                 CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
                 CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out,
                 CAST(coalesce(sum(CASE WHEN m.counted IS NULL THEN 0 WHEN m.type = 'in' THEN m.quantity ELSE -m.quantity END), 0)
@@ -228,7 +232,7 @@ class PantryQueries:
                 AND m.id NOT IN (SELECT original FROM undone) AND m.sequence >= coalesce(p.since, 0) / 1000000
                 AND {place_of("m")} > coalesce(p.since, 0) {kept}"""  # noqa: S608
         )
-        sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at")
+        sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at, p.scale, m.scale")
         sql.add("ORDER BY p.name_key, p.ean13")
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
-        return await listed(rows, lambda row: ConsumptionView.of(row, since, until))
+        return await listed(in_present_units(rows), lambda row: ConsumptionView.of(row, since, until))

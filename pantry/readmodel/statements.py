@@ -21,7 +21,10 @@ _PLACE = f"""
             SELECT {_OF} AS place FROM stocktakes WHERE product_ean13 = p.ean13 AND created_at {{0}} {{1}}
             ORDER BY sequence DESC, position DESC LIMIT 1) AS counted) AS latest"""  # noqa: S608 - constants
 _PAST = f"""
-    SELECT v.ean13, v.name, v.description, v.unit, v.min_stock, coalesce(m.stock_after, 0) AS current_stock, v.category_id,
+    SELECT v.ean13, v.name, v.description, v.unit, v.min_stock,
+        CASE WHEN m.sequence IS NULL OR (v.sequence, v.position) > (m.sequence, m.position) THEN v.stock ELSE m.stock_after END
+            AS current_stock,
+        v.category_id,
         v.active, p.created_at,
         CASE WHEN s.sequence IS NOT NULL AND (s.sequence, s.position) > (v.sequence, v.position)
                 AND (m.sequence IS NULL OR (s.sequence, s.position) >= (m.sequence, m.position)) THEN s.created_at
@@ -41,7 +44,7 @@ _PAST = f"""
 """  # noqa: S608 - constants
 COLUMNS = """
     m.id, m.product_ean13, m.type, m.quantity, m.reason, m.notes, m.created_by, m.created_at, m.stock_after, m.reverses,
-    m.counted, r.id AS reversed_by, m.sequence, m.position, m.sealed
+    m.counted, r.id AS reversed_by, m.sequence, m.position, m.sealed, m.unit
 """
 """The columns of a movement `m`, and of the one `r` that undid it, for a MovementView."""
 MOVEMENTS = f"SELECT {COLUMNS} FROM movements AS m LEFT JOIN movements AS r ON r.reverses = m.id"  # noqa: S608 - a constant

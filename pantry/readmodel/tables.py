@@ -1,8 +1,8 @@
 """The tables of the pantry's read model, and how categories, products and movements become rows of them.
 
-Quantities are thousandths. `product_versions` has the details of a product from a time on. Its stock at a time is the stock after
-the last movement before. Personal data is in `movements` as it is in the log, sealed. A reader of a row opens it, so that no copy
-of a table has data to remove when a person is erased.
+Quantities are thousandths. `product_versions` has the details of a product from a time on, and its stock then. Its stock at a
+time is the stock after the last movement or version before. Personal data is in `movements` as it is in the log, sealed. A reader
+of a row opens it, so that no copy of a table has data to remove when a person is erased.
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ PRODUCTS = Table(
         Column("version", "integer"),
         Column("undos", "integer"),
         Column("sequence", "integer"),
+        Column("scale"),
     ),
     key=("ean13",),
 )
 
-STOCKS = PRODUCTS.partial("name", "description", "unit", "min_stock", "category_id", "active", "created_at", "name_key")
+STOCKS = PRODUCTS.partial("name", "description", "unit", "min_stock", "category_id", "active", "created_at", "name_key", "scale")
 """Products of which only the stock has changed: the most frequent case, and no list has another order for it."""
 
 PRODUCT_VERSIONS = Table(
@@ -71,6 +72,7 @@ PRODUCT_VERSIONS = Table(
         Column("active", "boolean"),
         Column("valid_from", "timestamp"),
         Column("name_key"),
+        Column("stock", "integer"),
     ),
     key=("ean13", "sequence", "position"),
 )
@@ -92,6 +94,8 @@ MOVEMENTS = Table(
         Column("sequence", "integer"),
         Column("position", "integer"),
         Column("sealed"),
+        Column("unit"),
+        Column("scale"),
     ),
     key=("id",),
 )
@@ -122,6 +126,7 @@ STOCKTAKES = Table(
         Column("created_by"),
         Column("created_at", "timestamp"),
         Column("sealed"),
+        Column("unit"),
     ),
     key=("sequence", "position"),
 )
@@ -170,11 +175,17 @@ def product_row(product: Product, sequence: int) -> tuple[Any, ...]:
         product.version,
         product.undos,
         sequence,
+        product.scale,
     )
 
 
-def version_row(ean13: str, details: Details, at: datetime, place: tuple[int, int], *, active: bool) -> tuple[Any, ...]:
-    """The details of a product from a time on as a row of `product_versions`; `place` is the event's sequence and index."""
+def version_row(
+    ean13: str, details: Details, at: datetime, place: tuple[int, int], *, active: bool, stock: int
+) -> tuple[Any, ...]:
+    """The details of a product from a time on as a row of `product_versions`; `place` is the event's sequence and index.
+
+    `active` and `stock` are as the event left them.
+    """
     return (
         ean13,
         *place,
@@ -186,6 +197,7 @@ def version_row(ean13: str, details: Details, at: datetime, place: tuple[int, in
         active,
         at,
         name_key(details.name),
+        stock,
     )
 
 
@@ -205,6 +217,8 @@ def movement_row(ean13: str, movement: MovementRecorded, place: tuple[int, int],
         movement.counted,
         *place,
         sealed,
+        movement.unit,
+        movement.scale,
     )
 
 
@@ -222,7 +236,7 @@ def stocktake_row(
         difference = event.quantity if event.type is MovementType.IN else -event.quantity
         movement_id = event.id
     texts = (event.reason, event.notes, event.created_by)
-    return (ean13, *place, event.counted, difference, movement_id, *texts, event.at, sealed)
+    return (ean13, *place, event.counted, difference, movement_id, *texts, event.at, sealed, event.unit)
 
 
 def erasure_row(person: Person, sequence: int) -> tuple[Any, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 import attrs
 
@@ -111,6 +112,7 @@ class MovementView:
     created_by: str
     created_at: str
     stock_after: int
+    unit: str
     reverses: str | None
     counted: int | None
     reversed_by: str | None = None
@@ -140,6 +142,7 @@ class MovementView:
             created_by=movement.created_by,
             created_at=timestamp_text(movement.at),
             stock_after=movement.stock,
+            unit=movement.unit,
             reverses=movement.reverses,
             counted=movement.counted,
         )
@@ -151,6 +154,7 @@ class StocktakeView:
 
     product_ean13: str
     counted: int
+    unit: str
     difference: int
     movement_id: str | None
     reason: str
@@ -179,14 +183,18 @@ class BarcodeView:
 
 @attrs.frozen(kw_only=True)
 class MovementOnProduct:
-    """The facts for undoing a movement, all true at one moment; `undos` is the product's."""
+    """The facts for undoing a movement, all true at one moment; `undos`, `unit` and `scale` are the product's."""
 
     id: str
     product_ean13: str
     type: str
     quantity: int
+    moved_unit: str
+    moved_scale: str
     reversed_by: str | None
     undos: int
+    unit: str
+    scale: str
 
 
 @attrs.frozen(kw_only=True)
@@ -253,6 +261,27 @@ class ConsumptionView:
         return cls(**figures, days=_days_observed(max(since, created_at), until))
 
 
+def in_present_units(rows: Iterable[Row]) -> list[Row]:
+    """Rows of the report with one for each product, out of rows in order with one for each scale that its movements have."""
+    merged: list[Row] = []
+    sums: dict[str, Fraction] = {}
+    for found in rows:
+        row = dict(found)
+        scale, moved_scale = row.pop("scale"), row.pop("moved_scale")
+        if (moved_scale is None or moved_scale == scale) and not (merged and merged[-1]["ean13"] == row["ean13"]):
+            sums = {name: Fraction(row[name]) for name in _SUMS}
+            merged.append(row)
+            continue
+        factor = Fraction(1) if moved_scale is None else Fraction(scale) / Fraction(moved_scale)
+        if not merged or merged[-1]["ean13"] != row["ean13"]:
+            sums = dict.fromkeys(_SUMS, Fraction())
+            merged.append(row)
+        sums = {name: total + row[name] * factor for name, total in sums.items()}
+        merged[-1] = {**merged[-1], **{name: round(total) for name, total in sums.items()}}
+    return merged
+
+
+_SUMS = ("total_in", "total_out", "total_corrected")
 LEAST_DAYS = 7
 """The fewest days of observation from which a consumption per day is given."""
 PERIOD = timedelta(days=28)

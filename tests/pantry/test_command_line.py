@@ -187,7 +187,21 @@ async def test_a_movement_is_undone_once(line: Line, code: str) -> None:
     assert (undone["reverses"], undone["reason"], undone["stock_after"]) == (made["id"], "twice", 0)
     assert (await line.run("movement", "undo", made["id"])).code == 5
     table = await line.run("movement", "list", "--ean", code)
-    assert [row[5] for row in table.rows[1:]] == ["twice, undoes another", "undone"]
+    assert [row[6] for row in table.rows[1:]] == ["twice, undoes another", "undone"]
+
+
+@pytest.mark.real
+async def test_a_unit_is_changed_with_a_factor(line: Line, code: str) -> None:
+    await line.server.create(code, min_stock=0.5)
+    await line.json("movement", "add", "--ean", code, "--in", "2")
+    refused = await line.run("product", "edit", code, "--unit", "g")
+    assert (refused.code, "how many g 1 kg is" in refused.err) == (5, True), refused
+    changed = await line.json("product", "edit", code, "--unit", "g", "--factor", "1000")
+    assert (changed["unit"], changed["current_stock"], changed["min_stock"]) == ("g", 2000, 500)
+    table = await line.run("movement", "list", "--ean", code)
+    assert table.rows[1][3:5] == ["2", "kg"]
+    back = await line.json("product", "edit", code, "--unit", "kg", "--factor", "0,001", "--min", "1")
+    assert (back["unit"], back["current_stock"], back["min_stock"]) == ("kg", 2, 1)
 
 
 @pytest.mark.real

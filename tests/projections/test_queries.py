@@ -154,7 +154,10 @@ def pantry_rows() -> Iterator[Put]:
         yield Put(PRODUCTS, product_row(product, 10 + number))
         for version in range(2):
             known = attrs.evolve(details, name=f"{details.name} {version}")
-            yield Put(PRODUCT_VERSIONS, version_row(ean13, known, at(version * 10), (10 + number, version), active=version == 1))
+            yield Put(
+                PRODUCT_VERSIONS,
+                version_row(ean13, known, at(version * 10), (10 + number, version), active=version == 1, stock=0),
+            )
         for code in (ean13, f"29000000000{number}"):
             yield Put(BARCODES, barcode_row(Barcode(code=code, ean13=ean13, factor=1000 + number, at=at(number)), 10 + number))
         for count in range(2):

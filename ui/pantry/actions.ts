@@ -45,7 +45,12 @@ export async function book(ean13: string, type: Direction, quantity: number, pro
     complain(new Error("The quantity is a number above 0, with at most three decimal places."));
     return null;
   }
-  return put(ean13, "/movements", { product_ean13: ean13, type, quantity, ...remarks(note) }, bookingText(ean13, type, quantity, product));
+  return put(ean13, "/movements", { product_ean13: ean13, type, quantity, ...unitOf(product), ...remarks(note) }, bookingText(ean13, type, quantity, product));
+}
+
+/** The unit that the user sees: a booking that waits is refused if the product has another one by then. */
+function unitOf({ unit }: Partial<Product>): { unit?: string } {
+  return unit ? { unit } : {};
 }
 
 export function bookingText(ean13: string, type: Direction, quantity: number, product: Partial<Product> = named(ean13)): string {
@@ -54,7 +59,7 @@ export function bookingText(ean13: string, type: Direction, quantity: number, pr
 }
 
 export function count(ean13: string, counted: number): void {
-  void put(ean13, `/products/${ean13}/count`, { counted, ...remarks() }, countText(ean13, counted));
+  void put(ean13, `/products/${ean13}/count`, { counted, ...unitOf(named(ean13)), ...remarks() }, countText(ean13, counted));
 }
 
 export function countText(ean13: string, counted: number): string {
@@ -177,8 +182,8 @@ function counted({ ean13, difference, current_stock, movement }: Counted, sequen
   say(`${text}, ${difference ? `${difference > 0 ? "+" : ""}${amount(difference)} ${unit} booked` : "as the books have it"}`);
 }
 
-function moved({ product_ean13: ean13, quantity, stock_after }: Movement, sequence: number, what: string): void {
+function moved({ product_ean13: ean13, quantity, stock_after, unit }: Movement, sequence: number, what: string): void {
   takePart({ ean13, current_stock: stock_after }, sequence);
-  const { name = ean13, unit = "" } = named(ean13);
+  const { name = ean13 } = named(ean13);
   say(`${name}: ${amount(quantity)} ${unit} ${what}, ${amount(stock_after)} ${unit} there now`);
 }

@@ -168,7 +168,7 @@ function Booking({ product }: { product: Product }) {
 
 /** The latest movements, reloaded whenever the product has changed. */
 function Lately({ product, position }: { product: Product; position: string }) {
-  const { ean13, unit } = product;
+  const { ean13 } = product;
   const { value, error, reload } = useLoad((signal) => read<Movement[]>(`${API}/products/${ean13}/movements?limit=${LATELY}`, signal), [ean13]);
   const seen = useRef(position);
   useEffect(() => {
@@ -184,7 +184,7 @@ function Lately({ product, position }: { product: Product; position: string }) {
         {value.map((movement) => (
           <li key={movement.id} class={movement.reversed_by ? "muted" : ""}>
             <span class="what">
-              {movement.type} {amount(movement.quantity)} {unit}
+              {movement.type} {amount(movement.quantity)} {movement.unit}
               <span class="muted">
                 {" "}
                 to {amount(movement.stock_after)}, <Ago at={movement.created_at} />
@@ -192,7 +192,7 @@ function Lately({ product, position }: { product: Product; position: string }) {
               </span>
             </span>
             {!movement.reversed_by && !movement.reverses && (
-              <button type="button" aria-label={`Undo ${movement.type} ${amount(movement.quantity)} ${unit}`} onClick={() => undo({ id: movement.id, ean13, text: bookingText(ean13, movement.type, movement.quantity) })}>
+              <button type="button" aria-label={`Undo ${movement.type} ${amount(movement.quantity)} ${movement.unit}`} onClick={() => undo({ id: movement.id, ean13, text: bookingText(ean13, movement.type, movement.quantity, { ...product, unit: movement.unit }) })}>
                 Undo
               </button>
             )}

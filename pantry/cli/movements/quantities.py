@@ -36,6 +36,21 @@ AMOUNT = _Quantity(0)
 """A quantity that is there, which may be nothing."""
 
 
+class _Factor(click.ParamType[float]):
+    """How many of one unit one of another is."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return value if isinstance(value, int | float) else float(read(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+FACTOR = _Factor()
+
+
 def parse(written: str, least: int = 1) -> float:
     """A quantity of at least `least` thousandths, in the form of the API. Raises ValueError, with a text for the user."""
     return _checked(read(written), least)

@@ -8,7 +8,7 @@ import click
 
 from pantry.cli.completion import category_names, product_codes
 from pantry.cli.movements.importing import import_products
-from pantry.cli.movements.quantities import AMOUNT, remark_options, shown
+from pantry.cli.movements.quantities import AMOUNT, FACTOR, remark_options, shown
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_product, show_products
 from pantry.client.resources import Count, Product
@@ -100,13 +100,14 @@ async def add(session: Session, *, ean13: str | None, category: str | None, **de
     "edit",
     epilog=examples(
         "pantry product edit 4006381333931 --min 3",
-        "pantry product edit 4006381333931 --name 'Wheat flour' --unit kg",
+        "pantry product edit 4006381333931 --unit g --factor 1000     1 kg is 1000 g",
         "pantry product edit 4006381333931 --category ''     it has none then",
     ),
 )
 @ean13_argument
 @click.option("--name", help="Name of the product.")
 @click.option("--unit", help="Unit of its stock.")
+@click.option("--factor", type=FACTOR, help="How many of the new unit one of the present unit is: converts the stock.")
 @click.option("--min", "min_stock", type=AMOUNT, help="From this stock down it is low.")
 @category_option
 @click.option("--description", help="Anything else about it.")

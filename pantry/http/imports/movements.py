@@ -34,7 +34,7 @@ COLUMNS = Columns(
     codes=("product_ean13", "ean13", "code"),
     needed=("type", "quantity"),
     quantity="quantity",
-    others=("reason", "notes", "created_by"),
+    others=("reason", "notes", "created_by", "unit"),
 )
 _GIVEN = JSON.get_structure_hook(GivenMovement)
 
@@ -68,8 +68,8 @@ class ImportBody:
 async def import_movements(request: ImportRequest, call: Call[Services]) -> Answer[ImportBody]:
     """Book many movements in their order, each by the rules on its own. A repetition with the same key books nothing twice.
 
-    A table has names in its first line: `product_ean13`, `type` and `quantity`, perhaps `reason`, `notes` and `created_by`.
-    Commas, semicolons or tabs separate its cells, and decimals may have a comma.
+    A table has names in its first line: `product_ean13`, `type` and `quantity`, perhaps `reason`, `notes`, `created_by`
+    and `unit`. Commas, semicolons or tabs separate its cells, and decimals may have a comma.
     """
     # A hundred thousand rows take seconds to read: not in the event loop.
     found = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _movement)

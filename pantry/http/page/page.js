@@ -154,7 +154,7 @@ async function look(ean13) {
 
 async function afterMovement(movement, what) {
   const one = (await look(movement.product_ean13).catch(() => null)) ?? product(movement.product_ean13);
-  const unit = one?.unit ?? "";
+  const { unit } = movement;
   say(`${one?.name ?? movement.product_ean13}: ${amount(movement.quantity)} ${unit} ${what}, ${amount(movement.stock_after)} ${unit} there now`);
   draw();
 }

@@ -13,7 +13,8 @@ CREATE TABLE products (
     name_key TEXT COLLATE "C" NOT NULL,
     version BIGINT NOT NULL,
     undos BIGINT NOT NULL,
-    sequence BIGINT NOT NULL
+    sequence BIGINT NOT NULL,
+    scale TEXT COLLATE "C" NOT NULL
 );
 CREATE TABLE product_versions (
     ean13 TEXT COLLATE "C" NOT NULL REFERENCES products (ean13) DEFERRABLE INITIALLY DEFERRED,
@@ -27,5 +28,6 @@ CREATE TABLE product_versions (
     active BOOLEAN NOT NULL,
     valid_from TIMESTAMPTZ NOT NULL,
     name_key TEXT COLLATE "C" NOT NULL,
+    stock BIGINT NOT NULL CHECK (stock >= 0),
     PRIMARY KEY (ean13, sequence, position)
 );

@@ -13,7 +13,8 @@ CREATE TABLE products (
     name_key TEXT NOT NULL,
     version INTEGER NOT NULL,
     undos INTEGER NOT NULL,
-    sequence INTEGER NOT NULL
+    sequence INTEGER NOT NULL,
+    scale TEXT NOT NULL
 );
 CREATE TABLE product_versions (
     ean13 TEXT NOT NULL REFERENCES products (ean13),
@@ -27,5 +28,6 @@ CREATE TABLE product_versions (
     active BOOLEAN NOT NULL,
     valid_from TEXT NOT NULL,
     name_key TEXT NOT NULL,
+    stock INTEGER NOT NULL CHECK (stock >= 0),
     PRIMARY KEY (ean13, sequence, position)
 );

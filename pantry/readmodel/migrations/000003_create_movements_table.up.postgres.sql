@@ -12,7 +12,9 @@ CREATE TABLE movements (
     counted BIGINT,
     sequence BIGINT NOT NULL,
     position BIGINT NOT NULL,
-    sealed TEXT COLLATE "C"
+    sealed TEXT COLLATE "C",
+    unit TEXT COLLATE "C" NOT NULL,
+    scale TEXT COLLATE "C" NOT NULL
 );
 CREATE TABLE erasures (
     key_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,

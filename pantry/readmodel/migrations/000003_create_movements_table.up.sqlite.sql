@@ -12,7 +12,9 @@ CREATE TABLE movements (
     counted INTEGER,
     sequence INTEGER NOT NULL,
     position INTEGER NOT NULL,
-    sealed TEXT
+    sealed TEXT,
+    unit TEXT NOT NULL,
+    scale TEXT NOT NULL
 );
 CREATE TABLE erasures (
     key_id TEXT NOT NULL PRIMARY KEY,

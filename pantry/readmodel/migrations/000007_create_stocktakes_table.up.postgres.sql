@@ -10,6 +10,7 @@ CREATE TABLE stocktakes (
     created_by TEXT COLLATE "C" NOT NULL,
     created_at TIMESTAMPTZ NOT NULL,
     sealed TEXT COLLATE "C",
+    unit TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (sequence, position)
 );
 CREATE INDEX stocktakes_by_product ON stocktakes (product_ean13, sequence, position, created_at);

@@ -10,6 +10,7 @@ CREATE TABLE stocktakes (
     created_by TEXT NOT NULL,
     created_at TEXT NOT NULL,
     sealed TEXT,
+    unit TEXT NOT NULL,
     PRIMARY KEY (sequence, position)
 );
 CREATE INDEX stocktakes_by_product ON stocktakes (product_ean13, sequence, position, created_at);

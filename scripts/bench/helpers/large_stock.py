@@ -89,6 +89,7 @@ class Stock:
             notes="",
             created_by="",
             at=at,
+            unit="pcs",
         )
         self._versions[number] += 1
         state = Product(

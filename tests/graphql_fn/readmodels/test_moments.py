@@ -87,6 +87,7 @@ class Ledger:
             notes="",
             created_by="",
             at=EPOCH + timedelta(seconds=before.sequence + 1),
+            unit="kg",
         )
         commit = NewCommit(id=event.id, at=EPOCH, events=(NewEvent(event),), state=PRODUCT.fold([event], before.state))
         proposal = Proposal(aggregate=AggregateId(product.CATEGORY, code), expected=before.sequence, commit=commit)

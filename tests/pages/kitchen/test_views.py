@@ -93,6 +93,24 @@ async def test_a_product_is_edited_put_into_a_category_found_by_it_and_deactivat
     await expect(page.get_by_role("button", name="Keep it again")).to_have_count(0)
 
 
+async def test_a_unit_is_changed_with_a_factor_that_the_form_asks_for(kitchen: PantrySystem, cook: Visitor) -> None:
+    page = await cook.open(f"/?product={FLOUR}")
+    before = await kitchen.one.get(f"/products/{FLOUR}")
+    panel = region(page, "Flour")
+    await panel.get_by_text("Edit").click()
+    await expect(panel.get_by_label("Unit")).to_have_value("kg")
+    await expect(panel.get_by_label("how many")).to_have_count(0)
+    await panel.get_by_label("Unit").fill("g")
+    await panel.get_by_label("1 kg is how many g?").fill("1000")
+    await panel.get_by_role("button", name="Save").click()
+    await expect(panel).to_contain_text(f"low at {before['min_stock'] * 1000:g} g")
+    after = await kitchen.one.get(f"/products/{FLOUR}")
+    assert after["current_stock"] == before["current_stock"] * 1000
+    await expect(panel.get_by_role("list").last).to_contain_text("kg to")
+    back = {"name": "Flour", "unit": "kg", "factor": 0.001, "min_stock": before["min_stock"]}
+    assert (await kitchen.one.ask("PUT", f"/api/v1/products/{FLOUR}", back)).status == 200
+
+
 async def test_a_walk_through_the_shelf_is_resumed_and_books_the_differences(kitchen: PantrySystem, cook: Visitor) -> None:
     page = await cook.open("/?view=stocktake")
     shelf = region(page, "Stocktake")

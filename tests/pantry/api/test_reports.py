@@ -107,7 +107,8 @@ def _created(server: Server, code: str, *, days: int) -> None:
 OTHERS = "name, description, unit, min_stock, current_stock, category_id, active, created_at, updated_at, counted_at, name_key"
 MANY = f"""
 WITH numbers(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i < {MOST_PRODUCTS})
-INSERT INTO products SELECT printf('999999%07d', i), {OTHERS}, version, undos, sequence FROM products, numbers WHERE ean13 = ?
+INSERT INTO products SELECT printf('999999%07d', i), {OTHERS}, version, undos, sequence, scale
+    FROM products, numbers WHERE ean13 = ?
 """
 
 

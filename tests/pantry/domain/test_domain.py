@@ -55,7 +55,9 @@ IN, OUT = MovementType.IN, MovementType.OUT
 
 def moved(type_: MovementType, amount: int, stock: int, **more: Any) -> MovementRecorded:
     """A movement as it is recorded."""
-    plain = MovementRecorded(id="m1", type=type_, quantity=amount, stock=stock, reason="", notes="", created_by="", at=AT)
+    plain = MovementRecorded(
+        id="m1", type=type_, quantity=amount, stock=stock, reason="", notes="", created_by="", at=AT, unit="kg"
+    )
     return attrs.evolve(plain, **more)
 
 
@@ -173,7 +175,7 @@ def test_the_time_of_an_event_is_the_time_of_its_command_whatever_the_event_befo
 
 def undo(**more: Any) -> UndoMovement:
     """The command that undoes a movement in of 5."""
-    plain = UndoMovement(id="m2", ean13=EAN, undoes="m1", type=IN, quantity=5, undone=False, undos=0, at=AT)
+    plain = UndoMovement(id="m2", ean13=EAN, undoes="m1", type=IN, quantity=5, undone=False, undos=0, scale="1", at=AT)
     return attrs.evolve(plain, **more)
 
 
@@ -219,7 +221,7 @@ def test_that_nothing_changed_changes_nothing() -> None:
 
 
 def test_a_stocktake_that_finds_what_was_expected_is_recorded() -> None:
-    confirmed = StockConfirmed(counted=5, reason="", notes="", created_by="", at=AT)
+    confirmed = StockConfirmed(counted=5, reason="", notes="", created_by="", at=AT, unit="kg")
     given(PRODUCT, CREATED, moved(IN, 5, 5), registry=REGISTRY).when(CountStock(id="m2", ean13=EAN, counted=5, at=AT)).then(
         confirmed
     )

@@ -78,6 +78,7 @@ async def stocked_log(*, products: int, movements: int, categories: int) -> Memo
                     notes="",
                     created_by="test",
                     at=moved_at(number, movement),
+                    unit="kg",
                 )
             )
         await _append(log, AggregateId(product.CATEGORY, code), tuple(events), PRODUCT.fold(events, None))

@@ -35,6 +35,8 @@ export interface Movement {
   notes?: string;
   created_at: string;
   stock_after: number;
+  /** The unit that it was booked in. */
+  unit: string;
   /** The movement that this one undoes. */
   reverses?: string;
   /** The movement that undid this one. */

@@ -42,6 +42,7 @@ function Form({ product, etag, categories, close }: FormProps) {
   const { ean13 } = product;
   const [name, setName] = useState(product.name);
   const [unit, setUnit] = useState(product.unit);
+  const [factor, setFactor] = useState("");
   const [least, setLeast] = useState(amount(product.min_stock));
   const [category, setCategory] = useState(product.category_id ?? "");
   const [description, setDescription] = useState(product.description);
@@ -60,9 +61,13 @@ function Form({ product, etag, categories, close }: FormProps) {
       setProblem(textOf(error));
     }
   };
+  const isOtherUnit = unit.trim() !== product.unit;
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    const body = { name: name.trim(), unit: unit.trim(), min_stock: quantityOf(least), category_id: category || null, description };
+    const converted = isOtherUnit && factor ? { factor: Number(factor) } : {};
+    // Without a minimum in the request, the factor converts the present one.
+    const minimum = "factor" in converted && least === amount(product.min_stock) ? {} : { min_stock: quantityOf(least) };
+    const body = { name: name.trim(), unit: unit.trim(), ...converted, ...minimum, category_id: category || null, description };
     void send("PUT", `${body.name} is changed`, body);
   };
   return (
@@ -71,6 +76,14 @@ function Form({ product, etag, categories, close }: FormProps) {
       <input id="edit-name" required pattern=".*\S.*" maxLength={NAME_LENGTH} value={name} onInput={(event) => setName(event.currentTarget.value)} />
       <label for="edit-unit">Unit</label>
       <input id="edit-unit" required pattern=".*\S.*" maxLength={UNIT_LENGTH} value={unit} onInput={(event) => setUnit(event.currentTarget.value)} />
+      {isOtherUnit && (
+        <>
+          <label for="edit-factor">
+            1 {product.unit} is how many {unit.trim()}?
+          </label>
+          <input id="edit-factor" type="number" min="0.000001" max="1000000" step="0.000001" value={factor} onInput={(event) => setFactor(event.currentTarget.value)} />
+        </>
+      )}
       <label for="edit-least">Low from this stock down</label>
       <input
         id="edit-least"

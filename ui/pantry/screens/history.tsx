@@ -113,7 +113,7 @@ function Movements({ at, of }: { at: string; of: string }) {
           return (
             <li key={movement.id} class={movement.reversed_by ? "muted" : ""}>
               <span>
-                {product?.name ?? movement.product_ean13}: {movement.type} {amount(movement.quantity)} {product?.unit}
+                {product?.name ?? movement.product_ean13}: {movement.type} {amount(movement.quantity)} {movement.unit}
                 <span class="muted">
                   {" "}
                   to {amount(movement.stock_after)}, {TIME.format(new Date(movement.created_at))}
