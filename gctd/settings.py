@@ -138,7 +138,10 @@ class Settings:
         help="Size that Go toolchains that modules asked for may have in the cache; eight at most.",
     )
     keep_free_bytes: str = setting(
-        default="2GiB", pattern=_SIZE, form=_SIZES, help="Space that the cache leaves free on its disk; of a small disk, a tenth."
+        default="2GiB",
+        pattern=_SIZE,
+        form=_SIZES,
+        help="Space that the cache leaves free on its disk, at least 512 MiB; of a small disk, a tenth.",
     )
 
     # Rights of a repository's code

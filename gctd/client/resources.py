@@ -269,7 +269,7 @@ class Analysis(Resource, frozen=True, kw_only=True):
 
 
 class Worker(Resource, frozen=True, kw_only=True):
-    """A worker. `status` is `idle`, `busy`, `paused`, `draining` or `gone`.
+    """A worker. `status` is `idle`, `busy`, `paused`, `full`, `draining` or `gone`.
 
     `cpu` in cores and `memory` in bytes cover all descendants. `tasks` are the ids of its jobs, `concurrency` is its number of
     slots for scans, `fast_concurrency` of its slots for short jobs. These fields are None or empty if it is gone.
@@ -281,6 +281,7 @@ class Worker(Resource, frozen=True, kw_only=True):
     cpu: float | None = None
     memory: int | None = None
     status: str = ""
+    reason: str = ""
     tasks: Sequence[str] = ()
     concurrency: int | None = None
     fast_concurrency: int | None = None

@@ -193,7 +193,10 @@ class WorkerBody:
     pid: int = member()
     cpu: float | None = member(description="cores used lately, with all descendants: 1.5 is one and a half")
     memory: int | None = member(description="resident bytes, with all descendants")
-    status: WorkerStatus = member(description="paused also while jobs from before the pause run; gone: not heard of, or ended")
+    status: WorkerStatus = member(
+        description="paused also while jobs from before the pause run; full if its disk has no room, gone if it is absent"
+    )
+    reason: str = member(description="why no job has room on its disk; empty if its status is not full")
     tasks: tuple[str, ...] = member(description="its jobs: ids of tasks, and of repositories whose projects it looks for")
     concurrency: int | None = member(description="scans that it does at a time")
     fast_concurrency: int | None = member(description="short jobs that it does at a time, in addition to scans")
@@ -210,14 +213,15 @@ class WorkerBody:
     def of(cls, worker: WorkerView, beat: tuple[Heartbeat, datetime] | None) -> WorkerBody:
         """Return the worker of a row. `beat` is its own report, and the time of the report, if the worker is present."""
         here, at = beat if beat is not None and beat[0].session == worker.session else (None, None)
-        status = WorkerStatus.GONE if here is None else here.state
+        status = WorkerStatus.GONE if here is None else here.shown(paused=worker.paused)
         return cls(
             id=worker.id,
             host=worker.host,
             pid=worker.pid,
             cpu=here.cpu if here else None,
             memory=here.memory if here else None,
-            status=WorkerStatus.PAUSED if worker.paused and status in {WorkerStatus.IDLE, WorkerStatus.BUSY} else status,
+            status=status,
+            reason=here.reason if here and status is WorkerStatus.FULL else "",
             tasks=here.tasks if here else (),
             concurrency=here.concurrency if here else None,
             fast_concurrency=here.fast if here else None,

@@ -60,7 +60,7 @@ class Figures(Collector):
             )
             paused = {worker.id for worker in await self._queries.workers() if worker.paused}
             present = {id_: decoded(payload) for id_, payload in (await self._broker.presence.present()).items()}
-            workers = Counter[str](_status(heartbeat, paused=id_ in paused) for id_, heartbeat in present.items())
+            workers = Counter[str](heartbeat.shown(paused=id_ in paused) for id_, heartbeat in present.items())
             self._asked = attrs.evolve(self._asked, workers=workers, heartbeats=tuple(present.values()))
             self._asked = attrs.evolve(self._asked, queue=await self._broker.queues.scan.depth())
         except (EventLogError, ProjectionError) as error:
@@ -95,11 +95,6 @@ class Figures(Collector):
         }
         for name, (text, figure) in sums.items():
             yield gauge(name, text, None if beats is None else sum(map(figure, beats)))
-
-
-def _status(heartbeat: Heartbeat, *, paused: bool) -> WorkerStatus:
-    status = heartbeat.state
-    return WorkerStatus.PAUSED if paused and status is not WorkerStatus.DRAINING else status
 
 
 def _by(name: str, text: str, label: str, values: Mapping[str, int] | None, known: list[str]) -> Metric:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from eventlog.commands import Commands
 from gctd.broker.broker import Broker, open_broker
+from gctd.scan.cache.directory import Cache
 from gctd.settings import Settings
 from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.identity import WorkerIdentity, claim
 from gctd.worker.process import Pace, WorkerProcess
-from gctd.worker.scans.opening import open_work
+from gctd.worker.room import Room
+from gctd.worker.scans.opening import cache_limits, open_work
 from gctd.worker.work import Work
 from httpkit.server.serving import termination
 
@@ -49,6 +51,7 @@ async def _run(settings: Settings, identity: WorkerIdentity, broker: Broker, cho
         presence=broker.presence,
         handlers=handlers,
         equipment=chosen.equipment,
+        room=Room(Cache(settings.cache_directory, cache_limits(settings))),
         pace=Pace(
             concurrency=1 if once else settings.concurrency,
             fast=0 if once else settings.fast_concurrency,

@@ -22,6 +22,7 @@ from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.attempts.reports import now, report
 from gctd.worker.identity import WorkerIdentity
+from gctd.worker.room import Room
 from gctd.worker.usage import UsageMeter
 from gctd.worker.work import Equipment
 
@@ -49,7 +50,7 @@ class Pace:
     drain: float = 30.0
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True)
 class WorkerProcess:
     """One worker, from start to stop."""
 
@@ -60,16 +61,21 @@ class WorkerProcess:
     _presence: Presence
     _handlers: Handlers
     _equipment: Equipment
+    _room: Room
     _pace: Pace
     _usage: UsageMeter = attrs.field(factory=UsageMeter, init=False)
     _version: str = attrs.field(factory=lambda: version("gctd"), init=False)
     _news: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _paused: bool = attrs.field(default=False, init=False)
+    _shortage: str = attrs.field(default="", init=False)
+    """Why no job has room on the disk; empty if one has."""
     _going: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    """Set while jobs may be taken, unless the worker stops."""
     _stopping: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _displaced: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     """Set when another process has taken the id: announcements under the id are of that process."""
     _held: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    """Set while no job may be taken: the worker is paused, or stops."""
+    """Set while no job may be taken: the worker is paused, its disk is full, or it stops."""
     _running: set[Job] = attrs.field(factory=set, init=False)
     """Jobs at work, and jobs whose result is being reported. A job may be delivered twice, also to two slots at the same time."""
 
@@ -95,10 +101,15 @@ class WorkerProcess:
         started = await report(self._commands, WORKER, self._identity.id, lambda: command, context)
         self._note(started.state)
         await self._queues.prepare(self._identity.id)
+        self._note_shortage(self._room.shortage())
         await self._announce()
         _log.info("worker started", id=self._identity.id, paused=started.state.paused)
-        async with during(self._keep_announcing()) as announcing, during(self._watch(started.sequence)) as watching:
-            await self._take_until_stopped(announcing, watching)
+        async with (
+            during(self._keep_announcing()) as announcing,
+            during(self._watch(started.sequence)) as watching,
+            during(self._keep_room()) as keeping,
+        ):
+            await self._take_until_stopped(announcing, watching, keeping)
         stopped = await report(
             self._commands,
             WORKER,
@@ -117,8 +128,10 @@ class WorkerProcess:
     def _status(self) -> WorkerStatus:
         if self._stopping.is_set():
             return WorkerStatus.DRAINING
-        if not self._going.is_set():
+        if self._paused:
             return WorkerStatus.PAUSED
+        if self._shortage:
+            return WorkerStatus.FULL
         return WorkerStatus.BUSY if self._running else WorkerStatus.IDLE
 
     @property
@@ -143,6 +156,7 @@ class WorkerProcess:
             engines=dict(self._equipment.engines),
             go_version=self._equipment.go_version,
             sandbox=self._equipment.sandbox,
+            reason=self._shortage,
         )
         await self._presence.announce(self._identity.id, beat.encoded())
 
@@ -178,14 +192,35 @@ class WorkerProcess:
             _log.warning("another process took this worker's id; draining", id=self._identity.id)
             self._displaced.set()
             self.stop()
-        elif worker.paused:
+        else:
+            self._paused = worker.paused
+            self._go_or_wait()
+        self._news.set()
+
+    def _go_or_wait(self) -> None:
+        if self._paused or self._shortage:
             self._going.clear()
             self._held.set()
         else:
             self._going.set()
             if not self._stopping.is_set():
                 self._held.clear()
-        self._news.set()
+
+    # Room on the disk
+
+    async def _keep_room(self) -> None:
+        """Look whether a job has room on the disk, and remove caches if none has. That may take longer than an announcement."""
+        while True:
+            await asyncio.sleep(self._pace.announce)
+            self._note_shortage(await self._room.made())
+
+    def _note_shortage(self, shortage: str) -> None:
+        changed = bool(shortage) != bool(self._shortage)
+        self._shortage = shortage
+        if changed:
+            _log.warning("no jobs are taken", reason=shortage) if shortage else _log.info("jobs are taken again")
+            self._go_or_wait()
+            self._news.set()
 
     # Jobs
 
@@ -226,6 +261,8 @@ class WorkerProcess:
                 continue
             try:
                 job = await next_job(queues, until_tick(self._pace.fetch), self._held)
+                if job is not None:  # the disk may have become full while the slot waited
+                    self._note_shortage(self._room.shortage())
                 if job is not None and self._held.is_set():
                     await job.nak(0)
                     continue

@@ -86,8 +86,7 @@ def empty_broker(setup: Setup) -> AbstractContextManager[dict[str, Any]]:
 
 
 def full_disk(setup: Setup) -> dict[str, Any]:
-    used = shutil.disk_usage("/")
-    setup.patch.setattr(shutil, "disk_usage", lambda _: used._replace(free=100 * 1024**2))
+    setup.patch.setattr(host, "free_bytes", lambda _: 100 * 1024**2)
     return {}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, warn
 from gctd.engines.registry import engines
+from gctd.scan.disk import LEAST_FREE, MIB, free_bytes
 from gctd.scan.errors import NoGo, NoSandbox, NoToolchain, ProcessError
 from gctd.scan.git.program import OLDEST as OLDEST_GIT
 from gctd.scan.go.pinned import VERSION as PINNED
@@ -22,8 +23,6 @@ from gctd.settings import Settings, size
 from projections.stores.databases import path_of
 
 _OFF = "set sandbox to off"
-_SCARCE = 512 * 1024**2
-_MIB = 1024**2
 _SECONDS = 30.0
 """For the version of a program. `examine` is less patient."""
 _FILES = ("tls_certificate", "tls_key", "credentials_file", "ssh_key", "ssh_known_hosts", "ca_file", "forges_file")
@@ -35,10 +34,10 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
 
     async def data() -> DoctorFinding | None:
         file = path_of(settings.database_url)
-        return None if file is None else _disk(file.parent, 2 * _SCARCE, "database")
+        return None if file is None else _disk(file.parent, 2 * LEAST_FREE, "database")
 
     async def cache() -> DoctorFinding:
-        return _disk(settings.cache_directory, size(settings.keep_free_bytes), "cache")
+        return _disk(settings.cache_directory, size(settings.keep_free_bytes), "cache", short=": no worker takes jobs here")
 
     async def go() -> DoctorFinding:
         return await _go(settings)
@@ -61,15 +60,15 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
     }
 
 
-def _disk(directory: Path, comfortable: int, what: str) -> DoctorFinding:
-    """Check the space on the disk of a directory, which may not exist yet."""
+def _disk(directory: Path, comfortable: int, what: str, *, short: str = "") -> DoctorFinding:
+    """Check the space on the disk of a directory, which may not exist yet. `short` is what follows if it is too little."""
     there = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return fail(f"{directory} cannot be made: {there} is not a writable directory", f"make it writable, or move the {what}")
-    free = shutil.disk_usage(there).free
-    detail = f"{free // _MIB} MiB free in {there}"
-    if free < _SCARCE:
-        return fail(detail, f"make room, or move the {what} to another disk")
+    free = free_bytes(there)
+    detail = f"{free // MIB} MiB free in {there}"
+    if free < LEAST_FREE:
+        return fail(detail + short, f"make room, or move the {what} to another disk")
     return ok(detail) if free >= comfortable else warn(detail, f"make room, or move the {what} to another disk")
 
 

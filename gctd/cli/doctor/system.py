@@ -21,7 +21,7 @@ from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, war
 from gctd.cli.doctor.server import server_checks
 from gctd.cli.doctor.store import store_checks
 from gctd.client.api import Client
-from gctd.control.heartbeat import WorkerStatus, decoded
+from gctd.control.heartbeat import Heartbeat, WorkerStatus, decoded
 from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
@@ -150,23 +150,25 @@ async def _queue(broker: Connection) -> DoctorFinding:
     detail = f"{depth.pending} jobs wait, {depth.in_flight} are held, {depth.exhausted} were delivered too often"
     if depth.exhausted:
         return warn(detail, "nothing: the server gives their tasks new jobs; see its log where the number stays")
-    if depth.pending and not await _taking(broker):
-        return warn(detail, "start a worker with: gctd worker; or unpause one with: gctd worker unpause ID")
+    if depth.pending and not any(beat.takes_jobs for beat in (await _heard(broker)).values()):
+        return warn(detail, "see the check of the workers")
     return ok(detail)
 
 
 async def _workers(broker: Connection) -> DoctorFinding:
-    present = await Presence(broker, WORKERS).present()
-    taking = await _taking(broker)
-    detail = f"{len(present)} present, {taking} of them take jobs"
-    fix = "gctd worker unpause ID" if present else "start one with: gctd worker"
+    beats = await _heard(broker)
+    taking = sum(beat.takes_jobs for beat in beats.values())
+    full = [f"{id_}: {beat.reason}" for id_, beat in sorted(beats.items()) if beat.state is WorkerStatus.FULL]
+    detail = "; ".join([f"{len(beats)} present, {taking} of them take jobs", *full])
+    if full:
+        return warn(detail, "make room on their disks; then they take jobs again")
+    fix = "gctd worker unpause ID" if beats else "start one with: gctd worker"
     return ok(detail) if taking else warn(detail, fix)
 
 
-async def _taking(broker: Connection) -> int:
-    """Return the number of workers that take jobs."""
-    present = await Presence(broker, WORKERS).present()
-    return sum(decoded(payload).state in {WorkerStatus.IDLE, WorkerStatus.BUSY} for payload in present.values())
+async def _heard(broker: Connection) -> Mapping[str, Heartbeat]:
+    """Return the announcements of the present workers, by id."""
+    return {id_: decoded(payload) for id_, payload in (await Presence(broker, WORKERS).present()).items()}
 
 
 async def _database(settings: Settings) -> DoctorFinding:

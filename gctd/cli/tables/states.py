@@ -13,6 +13,7 @@ PHASE_COLOURS = {
     "pending": "yellow",
     "paused": "yellow",
     "draining": "yellow",
+    "full": "red",
     "failed": "red",
     "expired": "red",
     "lost": "red",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gctd.cli.tables.states import state_cell
 from gctd.client.resources import Worker
 from terminalkit.display.output import Output
-from terminalkit.display.table import NOT_MEASURED, Column, percent, size
+from terminalkit.display.table import NOT_MEASURED, Cell, Column, Painted, percent, size
 
 
 def show_workers(output: Output, workers: Sequence[Worker]) -> None:
@@ -24,23 +24,25 @@ def show_workers(output: Output, workers: Sequence[Worker]) -> None:
         Column("GO", drop=7),
         Column("SANDBOX", drop=8),
         Column("TASKS", drop=1),
+        Column("REASON"),
     ]
-    output.table(
-        columns,
+    rows: list[list[Cell]] = [
         [
-            [
-                worker.id,
-                state_cell(worker.status),
-                worker.host,
-                str(worker.pid),
-                percent(None if worker.cpu is None else worker.cpu * 100),
-                size(worker.memory),
-                NOT_MEASURED if worker.slots is None else f"{len(worker.tasks)}/{worker.slots}",
-                worker.version,
-                worker.go_version,
-                worker.sandbox,
-                " ".join(worker.tasks),
-            ]
-            for worker in workers
-        ],
-    )
+            worker.id,
+            state_cell(worker.status),
+            worker.host,
+            str(worker.pid),
+            percent(None if worker.cpu is None else worker.cpu * 100),
+            size(worker.memory),
+            NOT_MEASURED if worker.slots is None else f"{len(worker.tasks)}/{worker.slots}",
+            worker.version,
+            worker.go_version,
+            worker.sandbox,
+            " ".join(worker.tasks),
+            Painted(worker.reason, "red") if worker.reason else "",
+        ]
+        for worker in workers
+    ]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    output.table(columns, rows)

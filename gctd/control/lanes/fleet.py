@@ -7,7 +7,7 @@ from enum import Enum
 
 import attrs
 
-from gctd.control.heartbeat import Heartbeat, WorkerStatus
+from gctd.control.heartbeat import Heartbeat
 from gctd.domain.capabilities import Capabilities, Needs, missing_everywhere
 
 LEAST_WINDOW = 2
@@ -29,7 +29,7 @@ class Only:
 
 @attrs.frozen
 class Nowhere:
-    """No present worker can take the job. `blocked`: none has the capability, which `reason` names; else those are paused."""
+    """No present worker can take the job. `blocked`: none has the capability, which `reason` names; else those take no jobs."""
 
     reason: str
     blocked: bool
@@ -47,7 +47,7 @@ class Fleet:
     def route(self, needs: Needs) -> Route:
         """Return the workers that can run a job with these needs."""
         present = {id_: capabilities(beat) for id_, beat in self.workers.items()}
-        taking = {id_ for id_, beat in self.workers.items() if _takes(beat)}
+        taking = {id_ for id_, beat in self.workers.items() if beat.takes_jobs}
         capable = {id_ for id_, has in present.items() if not has.missing(needs)}
         if capable & taking == taking:
             # Also if no worker takes jobs: the first one that does looks whether it can run the job.
@@ -55,7 +55,8 @@ class Fleet:
         if capable & taking:
             return Only(tuple(sorted(capable & taking)))
         if capable:
-            return Nowhere(f"paused: {', '.join(sorted(capable))}", blocked=False)
+            held = [f"{id_}: {self.workers[id_].reason or self.workers[id_].state}" for id_ in sorted(capable)]
+            return Nowhere(f"held by {'; '.join(held)}", blocked=False)
         return Nowhere(missing_everywhere(needs, list(present.values())), blocked=True)
 
     def has_fast(self, route: Route) -> bool:
@@ -69,7 +70,7 @@ class Fleet:
     def slots(self, worker: str, *, fast: bool) -> int:
         """Return the number of short jobs, or of scans, that a worker does at a time; 0 if it takes none."""
         beat = self.workers.get(worker)
-        if beat is None or not _takes(beat):
+        if beat is None or not beat.takes_jobs:
             return 0
         return beat.fast if fast else beat.concurrency
 
@@ -81,7 +82,3 @@ class Fleet:
 def capabilities(beat: Heartbeat) -> Capabilities:
     """Return the capabilities that a worker announces."""
     return Capabilities(engines=frozenset(beat.engines), go_version="" if beat.fetches_go else beat.go_version)
-
-
-def _takes(beat: Heartbeat) -> bool:
-    return beat.state in {WorkerStatus.IDLE, WorkerStatus.BUSY}

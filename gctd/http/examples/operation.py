@@ -9,6 +9,7 @@ WORKER = {
     "cpu": 0.225,
     "memory": 67104768,
     "status": "idle",
+    "reason": "",
     "tasks": [],
     "concurrency": 1,
     "fast_concurrency": 1,

@@ -11,7 +11,6 @@ The least recently used of the first three are removed first (see `gctd.scan.cac
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from itertools import count
@@ -21,9 +20,9 @@ import attrs
 import structlog
 
 from gctd.scan.cache.lru import Item, LruDirectory
+from gctd.scan.disk import MIB, bytes_to_keep, free_bytes
 from gctd.scan.errors import ScanError
 from gctd.scan.isolation.locks import FileLock
-from gctd.scan.isolation.process import MIB
 from gctd.scan.isolation.removal import remove
 
 _log = structlog.get_logger(__name__)
@@ -47,8 +46,8 @@ class Cache:
     def __init__(self, directory: Path, limits: CacheLimits = DEFAULT_LIMITS) -> None:
         self.directory = directory.absolute()
         self._limits = limits
-        self._jobs = self.directory / "jobs"
-        self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.jobs = self.directory / "jobs"
+        self.jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.clones = LruDirectory(self.directory / "clones")
         self.builds = LruDirectory(self.directory / "builds")
 
@@ -72,7 +71,7 @@ class Cache:
 
     async def _free_slot(self, name: str) -> FileLock:
         for number in count():
-            lock = FileLock.try_acquire(self._jobs / f"{name}-{number}.lock")
+            lock = FileLock.try_acquire(self.jobs / f"{name}-{number}.lock")
             if lock is None:
                 continue
             folder = lock.path.with_suffix("")
@@ -86,7 +85,7 @@ class Cache:
     async def sweep(self) -> int:
         """Remove the folders of lost workers' jobs, with all staged files. Return the number of folders."""
         removed = 0
-        for folder in {path.with_suffix("") if path.suffix == ".lock" else path for path in self._jobs.iterdir()}:
+        for folder in {path.with_suffix("") if path.suffix == ".lock" else path for path in self.jobs.iterdir()}:
             # This includes a folder without a lock file, which may by now be the folder of a new job.
             lock = FileLock.try_acquire(folder.with_suffix(".lock"))
             if lock is None:
@@ -105,9 +104,8 @@ class Cache:
         return removed
 
     def is_short(self) -> bool:
-        """Whether less is free on the disk than is to be kept: of a small disk, a tenth."""
-        disk = shutil.disk_usage(self.directory)
-        return disk.free < min(self._limits.keep_free, disk.total // 10)
+        """Whether less is free on the disk than is to be kept (`gctd.scan.disk`)."""
+        return free_bytes(self.directory) < bytes_to_keep(self.directory, self._limits.keep_free)
 
     async def make_room(self) -> int:
         """Remove unused directories, the least recently used first, until all are within the limits. Return the bytes freed.

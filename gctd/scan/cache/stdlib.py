@@ -19,13 +19,14 @@ import attrs
 import structlog
 
 from gctd.scan.cache.lru import LruDirectory
+from gctd.scan.disk import MIB
 from gctd.scan.errors import ScanError
 from gctd.scan.go.coverage_run.plan import BeginStage
 from gctd.scan.go.coverage_run.progress import PackageCount
 from gctd.scan.go.toolchain import GoPlaces, Toolchain, go_environment
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.output import Lines
-from gctd.scan.isolation.process import MIB, Limits, run
+from gctd.scan.isolation.process import Limits, run
 from gctd.scan.isolation.removal import remove
 
 _NAME = re.compile(r"[a-z0-9]+(/[a-z0-9]+)*")

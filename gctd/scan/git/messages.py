@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from gctd.scan.disk import MIB
 from gctd.scan.errors import GitError, LimitExceeded, MirrorDamaged
-from gctd.scan.isolation.process import MIB, Finished
+from gctd.scan.isolation.process import Finished
 
 _LONGEST = 500
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import attrs
 
 from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.scan.disk import MIB
 from gctd.scan.errors import GitError
 from gctd.scan.isolation.output import OnOutput
-from gctd.scan.isolation.process import MIB, Finished, Limits, run
+from gctd.scan.isolation.process import Finished, Limits, run
 
 OLDEST = (2, 37)
 """The oldest git that has all the options used here: `safe.bareRepository` for example."""

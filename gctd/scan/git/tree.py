@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from gctd.scan.disk import MIB
 from gctd.scan.errors import LimitExceeded
-from gctd.scan.isolation.process import MIB
 
 _LONGEST_PATH = 4000
 

@@ -21,6 +21,7 @@ import structlog
 
 from gctd.domain.repo.project import Project
 from gctd.scan.cache.lru import LruDirectory
+from gctd.scan.disk import MIB
 from gctd.scan.errors import GoError, ScanError
 from gctd.scan.git.messages import redact
 from gctd.scan.go.downloading import UNREPORTED, DownloadStage
@@ -29,7 +30,7 @@ from gctd.scan.go.toolchain import Downloads, GoPlaces, Toolchain, go_environmen
 from gctd.scan.go.versions import GoVersion, parse_version, wanted_version
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.output import OnLog, no_log
-from gctd.scan.isolation.process import MIB, Limits, run
+from gctd.scan.isolation.process import Limits, run
 from gctd.scan.isolation.removal import remove
 
 _log = structlog.get_logger(__name__)

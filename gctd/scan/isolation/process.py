@@ -20,6 +20,7 @@ import attrs
 import psutil
 import structlog
 
+from gctd.scan.disk import LEAST_FREE_RUNNING, MIB
 from gctd.scan.errors import ProcessError
 from gctd.scan.isolation import cgroups
 from gctd.scan.isolation.fork_server import FORK_SERVER, StartedSupervisor
@@ -28,7 +29,6 @@ from gctd.scan.isolation.output import OnOutput, Pipe, ProgramOutput
 from gctd.scan.isolation.process_table import HAS_PROC
 from gctd.scan.isolation.supervisor import KILLING
 
-MIB = 1024 * 1024
 MARK = "GCTD_RUN"
 """Environment variable that every process of a run inherits: the second way to find them, should the supervisor be lost."""
 
@@ -50,7 +50,7 @@ class Limits:
     file_size: int = 4096 * MIB
     memory: int | None = None
     processes: int | None = 4096
-    free_space: int | None = 256 * MIB
+    free_space: int | None = LEAST_FREE_RUNNING
     output: int = 64 * MIB
     tail: int = MIB // 16
 

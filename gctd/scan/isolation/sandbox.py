@@ -22,11 +22,12 @@ from typing import Literal
 import attrs
 import structlog
 
+from gctd.scan.disk import MIB
 from gctd.scan.errors import NoSandbox, ProcessError
 from gctd.scan.isolation import cgroups, landlock, namespaces, probes, seccomp
 from gctd.scan.isolation.fork_server import FORK_SERVER
 from gctd.scan.isolation.messages import FileRules
-from gctd.scan.isolation.process import MIB, Limits, absolute, run
+from gctd.scan.isolation.process import Limits, absolute, run
 
 Kind = Literal["bubblewrap", "namespaces", "landlock", "none"]
 Wanted = Literal["auto", "require", "off"]

@@ -2,7 +2,7 @@
 
 Every program of a scan waits until its supervisor has started. A process of its kind therefore waits for the worker
 (`gctd.scan.isolation.fork_server`), with all modules imported, and each supervisor is a fork of it. It has an interpreter without
-site packages, and of this project it imports only modules of this folder that import little.
+site packages, and of this project it imports only modules that import little.
 
 A supervisor talks with the worker through one end of a Unix stream socket (`gctd.scan.isolation.messages`). First it sends its
 process number. Then the request arrives. Anything that follows means stop. If the other end is closed, because the worker is
@@ -27,6 +27,7 @@ import socket
 import sys
 import time
 
+from gctd.scan.disk import free_bytes
 from gctd.scan.isolation import cgroups, landlock
 from gctd.scan.isolation.messages import number_to_bytes, read_request, result_to_bytes
 from gctd.scan.isolation.process_table import HAS_PROC, descendants, processes, threads_of_host, unmapped
@@ -144,11 +145,9 @@ class ProcessSupervisor:
 
     def _check_limits(self) -> None:
         memory, processes, free_space = self._request["memory"], self._request["processes"], self._request["free_space"]
-        if free_space is not None:
-            disk = os.statvfs(".")
-            if disk.f_bavail * disk.f_frsize < free_space:
-                self._end("disk")
-                return
+        if free_space is not None and free_bytes(".") < free_space:
+            self._end("disk")
+            return
         if memory is None and processes is None:
             return
         family = descendants()

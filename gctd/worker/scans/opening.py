@@ -25,16 +25,20 @@ async def open_work(settings: Settings, blobs: Blobs) -> Scanning:
     policy = repo_policy(settings)
     git = Git(git_settings(settings))
     hosts = open_hosts(settings, git.settings)
-    limits = CacheLimits(
-        clones=size(settings.clones_max_bytes),
-        builds=size(settings.builds_max_bytes),
-        keep_free=size(settings.keep_free_bytes),
-    )
-    checkouts = Checkouts(settings.cache_directory, git, cache_limits=limits, parse_url=policy.parse_url)
+    checkouts = Checkouts(settings.cache_directory, git, cache_limits=cache_limits(settings), parse_url=policy.parse_url)
     await checkouts.upkeep()
     sandbox = await find_sandbox(settings.sandbox, settings.cache_directory, takes_group=True)
     toolchains = await open_toolchains(settings)
     return Scanning(settings, checkouts, toolchains, module_downloads(settings), blobs, hosts, sandbox)
+
+
+def cache_limits(settings: Settings) -> CacheLimits:
+    """Return the limits of the cache that the settings give."""
+    return CacheLimits(
+        clones=size(settings.clones_max_bytes),
+        builds=size(settings.builds_max_bytes),
+        keep_free=size(settings.keep_free_bytes),
+    )
 
 
 async def open_toolchains(settings: Settings) -> Toolchains:

@@ -17,9 +17,10 @@ from gctd.engines.__main__ import FAILED, EngineRequest
 from gctd.engines.engine import Engine, EngineInput
 from gctd.engines.golang.parse_cache import ALL, FILE, make_room
 from gctd.engines.report import Report
+from gctd.scan.disk import MIB
 from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import Lines, OnLog
-from gctd.scan.isolation.process import MIB, Limits, run
+from gctd.scan.isolation.process import Limits, run
 from gctd.scan.isolation.sandbox import Sandbox, View, python_files
 from gctd.worker.work import WorkFailed
 

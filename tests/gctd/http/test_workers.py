@@ -214,3 +214,44 @@ async def test_the_command_line_lists_pauses_and_unpauses_workers(system: Tracke
     assert (listed["id"], listed["status"], listed["go_version"]) == ("worker-1", "paused", "go0")
     await gctd("worker", "unpause", "worker-1")
     await until(system, "worker-1", status="idle")
+
+
+async def test_a_worker_whose_disk_is_full_takes_no_jobs_says_why_and_goes_on_when_there_is_room(system: TrackerSystem) -> None:
+    free = system.directory / "free"
+    free.write_text(str(1 << 40))
+    await system.start_worker(1, FAKE_FREE=str(free))
+    await system.register(REPO)
+    free.write_text(str(100 << 20))
+    full = await until(system, "worker-1", status="full")
+    assert full["reason"].startswith("disk full: 100 MiB free in "), full["reason"]
+    assert full["reason"].endswith(", and a job needs 512 MiB")
+    (task,) = await schedule(system)
+
+    async def gctd(*arguments: str) -> str:
+        return (await asyncio.to_thread(warm.run, "gctd", *arguments, environment=system.environment)).stdout
+
+    assert full["reason"] in await gctd("worker", "list")
+    (found,) = [one for one in json.loads(await gctd("doctor", "--json")) if one["check"] == "workers"]
+    assert (found["status"], full["reason"] in found["detail"]) == ("warn", True), found
+    assert "make room" in found["fix"]
+    status, metrics = await system.status("/metrics")
+    assert (status, 'status="full"} 1.0' in str(metrics)) == (200, True)
+    shown = await system.get(f"/api/tasks/{task}")
+    assert (shown["status"], shown["attempt"]) == ("queued", 0)
+    free.write_text(str(1 << 40))
+    done = await system.until_task(task, "completed")
+    assert done["attempt"] == 1
+    assert (await until(system, "worker-1", status="idle"))["reason"] == ""
+
+
+async def test_a_job_that_comes_after_the_disk_has_become_full_goes_back(system: TrackerSystem) -> None:
+    """Between two looks at the disk too: an attempt would be lost."""
+    free = system.directory / "free"
+    free.write_text(str(1 << 40))
+    await system.start_worker(1, FAKE_FREE=str(free), GCTD_PRESENCE_TTL="30s")
+    await system.register(REPO)
+    free.write_text("0")
+    (task,) = await schedule(system)
+    await until(system, "worker-1", status="full")
+    shown = await system.get(f"/api/tasks/{task}")
+    assert (shown["status"], shown["attempt"]) == ("queued", 0)

@@ -30,6 +30,7 @@ from gctd.domain.task.state import Task
 from gctd.engines.registry import NAMES
 from gctd.scan.isolation.output import OnLog
 from gctd.settings import SETTINGS, Settings
+from gctd.worker import room
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
 from terminalkit.logs import configure
@@ -40,12 +41,13 @@ class FakeWork:
     """Work that takes a time and ends in a way that the environment says.
 
     FAKE_SECONDS is the time of a scan, FAKE_SLOW the time of one of a repository with "slow" in its URL. FAKE_UNTIL is a file
-    without which no scan ends. FAKE_FAILS attempts fail first. In the attempts of FAKE_DIES_AT, with commas between, the process
-    kills itself. FAKE_ENGINES are its engines, with commas between, and FAKE_GO is its version of Go. A repository has
-    FAKE_PROJECTS projects. With FAKE_CHILD a scan has a child process that keeps a core busy and holds 64 MiB. FAKE_ANALYSES is a
-    directory of analyses by ref (`tests.support.tracker.made_up`). FAKE_LINES lines go into the log of an attempt, at once, or
-    with FAKE_SLOWLY over the first half of the time. With FAKE_PROGRESS 12 of 31 packages are tested. Projects of a repository
-    whose URL ends in `go1.N` ask for that version. An engine or a version that the worker does not have fails the scan.
+    without which no scan ends. FAKE_FAILS attempts fail first. In the attempts of FAKE_DIES_AT, with commas between, the
+    process kills itself. FAKE_ENGINES are its engines, with commas between, and FAKE_GO is its version of Go. A repository
+    has FAKE_PROJECTS projects. With FAKE_CHILD a scan has a child process that keeps a core busy and holds 64 MiB.
+    FAKE_ANALYSES is a directory of analyses by ref (`tests.support.tracker.made_up`). FAKE_LINES lines go into the log of an
+    attempt, at once, or with FAKE_SLOWLY over the first half of the time. With FAKE_PROGRESS 12 of 31 packages are tested.
+    Projects of a repository whose URL ends in `go1.N` ask for that version. FAKE_FREE is a file with the free bytes of the
+    disks. An engine or a version that the worker does not have fails the scan.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -155,6 +157,8 @@ async def _busy_child() -> AsyncIterator[None]:
 if __name__ == "__main__":
     settings = SETTINGS.load().values
     configure(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
+    if "FAKE_FREE" in os.environ:
+        setattr(room, "free_bytes", lambda _: int(Path(os.environ["FAKE_FREE"]).read_text()))  # noqa: B010 - of another module
     export_rest = span_export.start("gctd-worker")
     asyncio.run(work(settings, once="--once" in sys.argv, instead=FakeWork(settings)))
     export_rest()

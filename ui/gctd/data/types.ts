@@ -151,7 +151,9 @@ export interface Worker {
   pid: number;
   cpu: number | null;
   memory: number | null;
-  status: "idle" | "busy" | "paused" | "draining" | "gone";
+  status: "idle" | "busy" | "paused" | "full" | "draining" | "gone";
+  /** Why no job has room on its disk; empty unless its status is full. */
+  reason: string;
   tasks: string[];
   concurrency: number | null;
   fast_concurrency: number | null;

@@ -14,7 +14,7 @@ import { tasks } from "../data/tasks";
 import type { Worker } from "../data/types";
 import { readWorkers, slotsOf, SPAN, workers } from "../data/workers";
 
-const ORDER = ["busy", "idle", "draining", "paused", "gone"];
+const ORDER = ["full", "busy", "idle", "draining", "paused", "gone"];
 
 export default function Workers() {
   const { list, read, error } = useCell(workers);
@@ -75,6 +75,7 @@ function Card({ worker }: { worker: Worker }) {
         <h2>{worker.id}</h2>
         <Pill state={worker.status} />
       </header>
+      {worker.reason && <p class="bad">Takes no jobs: {worker.reason}</p>}
       <div class="used">
         <Spark
           points={points}
@@ -148,7 +149,7 @@ function Heard({ at }: { at: string }) {
 
 function Work({ worker }: { worker: Worker }) {
   const { byId } = useCell(tasks);
-  if (worker.tasks.length === 0) return <p class="muted">Idle; {plural(slotsOf([worker]), "slot")} free.</p>;
+  if (worker.tasks.length === 0) return <p class="muted">{worker.status === "full" ? "No job" : "Idle"}; {plural(slotsOf([worker]), "slot")} free.</p>;
   return (
     <ul class="plain-list">
       {worker.tasks.map((id) => {

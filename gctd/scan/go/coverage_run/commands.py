@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from gctd.scan.disk import MIB
 from gctd.scan.git.messages import redact
 from gctd.scan.go.coverage_run.plan import Plan
 from gctd.scan.go.coverage_run.steps import GoStep
 from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.output import Lines, OnLog
-from gctd.scan.isolation.process import MIB, Finished, run
+from gctd.scan.isolation.process import Finished, run
 
 _OUTPUT = 4096 * MIB
 

@@ -10,11 +10,12 @@ import attrs
 from gctd.domain.options import covers_others
 from gctd.engines.golang.constraints import Platform
 from gctd.engines.measurement import Scope
+from gctd.scan.disk import MIB
 from gctd.scan.errors import GoError
 from gctd.scan.go.coverage_run.events import PackageResult
 from gctd.scan.go.coverage_run.progress import PackageCount
 from gctd.scan.go.toolchain import Downloads, GoCaches
-from gctd.scan.isolation.process import MIB, Limits
+from gctd.scan.isolation.process import Limits
 from gctd.scan.isolation.sandbox import NONE, Sandbox
 
 BeginStage = Callable[[], Awaitable[PackageCount]]

@@ -22,6 +22,7 @@ import attrs
 from eventlog.support.timers import during
 from gctd.domain.errors import BadInput
 from gctd.domain.options import covers_others, format_duration, parse_duration
+from gctd.scan.disk import MIB
 from gctd.scan.errors import GoError, UnsafeFile
 from gctd.scan.go.coverage_run import building
 from gctd.scan.go.coverage_run.built import is_recent, mark, may_be_indexed
@@ -34,7 +35,7 @@ from gctd.scan.go.coverage_run.steps import Rights
 from gctd.scan.go.toolchain import Toolchain
 from gctd.scan.isolation.files import OwnFile, new_file
 from gctd.scan.isolation.output import Lines, OnLog, no_log
-from gctd.scan.isolation.process import MIB, Finished
+from gctd.scan.isolation.process import Finished
 
 OnStage = Callable[[str], Awaitable[None]]
 _OF_THE_RUN = frozenset({"-count", "-failfast", "-parallel", "-run", "-short", "-shuffle", "-skip", "-timeout", "-v"})

@@ -134,7 +134,7 @@ def test_a_job_goes_where_it_can_run() -> None:
 
 def test_a_paused_worker_gets_no_job_of_its_own() -> None:
     paused = Heartbeat(session="2", status="paused", engines={"go-crap": "1"})
-    assert Fleet({**BOTH, "w2": paused}).route(Needs(engine="go-crap")) == Nowhere("paused: w2", blocked=False)
+    assert Fleet({**BOTH, "w2": paused}).route(Needs(engine="go-crap")) == Nowhere("held by w2: paused", blocked=False)
     assert Fleet({"w2": paused}).route(Needs(engine="native")) is Everywhere.SHARED
     assert Fleet().route(Needs(engine="native")) is Everywhere.SHARED
 

@@ -13,9 +13,9 @@ import pytest
 
 from gctd.scan.cache import directory
 from gctd.scan.cache.directory import Cache, CacheLimits
+from gctd.scan.disk import MIB
 from gctd.scan.git.checkout import Checkouts
 from gctd.scan.git.commands import Git
-from gctd.scan.isolation.process import MIB
 from tests.gctd.scan.conftest import url_of
 from tests.gctd.scan.git.checking_out import folders, kept, listing, start_worker
 from tests.support.tracker import go_repo as gorepo
@@ -147,11 +147,11 @@ async def test_caches_go_until_enough_is_free_on_the_disk(
     checkouts = Checkouts(cache, git, cache_limits=PLENTY)
     ids = [await scanned(checkouts, cache, repo, age=age) for age, repo in zip((300, 200, 100), three, strict=True)]
 
-    def free(_: object) -> SimpleNamespace:
+    def disk(_: object) -> SimpleNamespace:
         clones, builds = kept(cache, ids)
-        return SimpleNamespace(free=(6 - sum(clones) - sum(builds)) * MIB, total=100 * MIB)
+        return SimpleNamespace(f_bavail=515 - sum(clones) - sum(builds), f_frsize=MIB, f_blocks=5200)
 
-    monkeypatch.setattr("shutil.disk_usage", free)
+    monkeypatch.setattr(os, "statvfs", disk)
     short = Checkouts(cache, git, cache_limits=CacheLimits(keep_free=3 * MIB))
     async with short.checkout(url_of(three[2].path)) as checkout:
         assert not checkout.transferred
@@ -161,11 +161,11 @@ async def test_caches_go_until_enough_is_free_on_the_disk(
 
 
 def test_of_a_small_disk_a_tenth_stays_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the usual 2 GiB, a disk of 1 GiB would have no room for any cache."""
+    """With the usual 2 GiB, a disk of 4 GiB would have little room for caches. Enough for a job stays free in any case."""
     cache = Cache(tmp_path, CacheLimits())
-    for free, short in ((99, True), (101, False)):
-        disk = SimpleNamespace(free=free * MIB, total=1000 * MIB)
-        monkeypatch.setattr("shutil.disk_usage", lambda _, disk=disk: disk)
+    for free, total, short in ((999, 10_000, True), (1001, 10_000, False), (511, 1000, True), (513, 1000, False)):
+        disk = SimpleNamespace(f_bavail=free, f_frsize=MIB, f_blocks=total)
+        monkeypatch.setattr(os, "statvfs", lambda _, disk=disk: disk)
         assert cache.is_short() is short
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gctd.scan.disk import MIB
 from gctd.scan.errors import GitError, LimitExceeded
 from gctd.scan.git.checkout import Checkouts
 from gctd.scan.git.commands import Git
 from gctd.scan.git.program import GitSettings
 from gctd.scan.git.tree import CheckoutLimits
-from gctd.scan.isolation.process import MIB
 from tests.gctd.scan.conftest import local, url_of
 from tests.gctd.scan.git.checking_out import Counted, folders, listing
 from tests.support.tracker import go_repo as gorepo

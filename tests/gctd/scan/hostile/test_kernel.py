@@ -10,8 +10,9 @@ from pathlib import Path
 import attrs
 import pytest
 
+from gctd.scan.disk import MIB
 from gctd.scan.isolation import landlock, seccomp
-from gctd.scan.isolation.process import MIB, Finished, Limits, run
+from gctd.scan.isolation.process import Finished, Limits, run
 from gctd.scan.isolation.sandbox import NONE, Sandbox, View
 from gctd.worker.attempts.attempt_log import Recording
 

@@ -14,8 +14,9 @@ import psutil
 import pytest
 import uvloop
 
+from gctd.scan.disk import MIB
 from gctd.scan.errors import ProcessError
-from gctd.scan.isolation.process import MARK, MIB, Finished, Limits, run
+from gctd.scan.isolation.process import MARK, Finished, Limits, run
 from tests.support.pace import within
 from tests.support.programs.processes import sleeping, unused_sleep
 from tests.support.waiting import wait_until
