@@ -175,11 +175,11 @@ def described(file: Path) -> StreamCopy:
 async def check_free(connection: Connection, copied: Iterable[StreamCopy]) -> None:
     """See that no stream of these copies is on the server. The result of an earlier restore of the same copy may be there.
 
-    Raises StreamThere, Unavailable.
+    A stream without a record may also be there: a service creates one that is missing. Raises StreamThere, Unavailable.
     """
     for copy in copied:
         info = await _info(connection, copy.stream)
-        if info is not None and copy_of(info["config"]) != copy.sha256:
+        if info is not None and info["state"]["last_seq"] > 0 and copy_of(info["config"]) != copy.sha256:
             raise StreamThere(f"there is a stream {copy.stream} already: a copy never replaces one")
 
 
@@ -196,6 +196,7 @@ async def restore(
     copied = described(file)
     await check_free(connection, [copied])
     config = opened({**copied.config, "num_replicas": replicas, **changes})
+    await _remove_unused(connection, copied)
     if not await _is_made(connection, copied):
         await _send(connection, file, copied, closed(config, copy=copied.sha256))
     await persist(connection, lambda: call(connection, f"STREAM.UPDATE.{copied.stream}", config), _TIMEOUT)
@@ -210,6 +211,23 @@ async def _info(connection: Connection, stream: str) -> dict[str, Any] | None:
         if error.number != STREAM_MISSING:
             raise
         return None
+
+
+async def _remove_unused(connection: Connection, copied: StreamCopy) -> None:
+    """Remove a stream without a record that is in the place of a copy. It is closed before, so that it gets no record.
+
+    Raises StreamThere, Unavailable.
+    """
+    info = await _info(connection, copied.stream)
+    if info is None or info["state"]["last_seq"] > 0 or copy_of(info["config"]) is not None:
+        return
+    await call(connection, f"STREAM.UPDATE.{copied.stream}", closed(info["config"]))
+    try:
+        await check_free(connection, [copied])
+    except StreamThere:
+        await call(connection, f"STREAM.UPDATE.{copied.stream}", opened(info["config"]))
+        raise
+    await call(connection, f"STREAM.DELETE.{copied.stream}")
 
 
 async def _is_made(connection: Connection, copied: StreamCopy) -> bool:

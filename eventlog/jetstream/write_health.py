@@ -141,7 +141,7 @@ class WriteHealth:
         self._acknowledged: float | None = None
         self._trouble: _Trouble | None = None
         self._look: Look | None = None
-        self._unseen = float("-inf")
+        self._unseen = self._closed = float("-inf")
         self._bad_since: float | None = None
         self.failed = asyncio.Event()
         """Set when an append has failed: who looks at the broker looks at once."""
@@ -194,6 +194,8 @@ class WriteHealth:
             self._unseen = look.at
             return
         self._look = look
+        if look.fault is not None:
+            self._closed = self._clock()
         trouble = self._trouble
         if trouble is not None and look.at >= trouble.at and self._over(trouble, look):
             self._trouble = None
@@ -232,7 +234,7 @@ class WriteHealth:
                 )
             return Writes(state=trouble.state, reason=trouble.reason, code=trouble.code)
         oldest = next(iter(self._flying.values()), None)
-        if oldest is not None and now - max(oldest, self._acknowledged or oldest) > _SILENCE:
+        if oldest is not None and now - max(oldest, self._acknowledged or oldest, self._closed) > _SILENCE:
             reason = f"the broker has not answered an append for {now - oldest:.0f} s"
             return Writes(state=WriteState.SILENT, reason=reason)
         if self._acknowledged is None and (look is None or not look.monitored):

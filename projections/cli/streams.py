@@ -184,7 +184,7 @@ async def _verify(invocation: Invocation, directory: Path) -> int:
 async def restore(invocation: Invocation, *, nats_url: str, replicas: int, directory: Path) -> int:
     """Make the streams again that were copied into DIRECTORY, before anything else is started.
 
-    All copies are checked first. A stream that is there already is never replaced: exit code 5. A stream takes no writes until
+    All copies are checked first. A stream that has had a record is never replaced: exit code 5. A stream takes no writes until
     all of its records are there. If the command was killed, the same command completes it.
     """
     from eventlog.admin import backup as of  # noqa: PLC0415 - slow

@@ -13,7 +13,7 @@ from projections.projector.continuity import check_contiguous
 from projections.projector.status import ProjectorProgress
 from projections.projector.writer import CheckpointWriter, pauses
 
-_HEAD_EVERY = 5.0
+_HEAD_EVERY, _HEAD_EVERY_IF_AWAY = 5.0, 1.0
 
 
 class ProjectorReader:
@@ -64,17 +64,20 @@ class ProjectorReader:
                 return
 
     async def _watch(self, backlog: Backlog) -> None:
+        every = _HEAD_EVERY
         while True:
-            await asyncio.sleep(until_tick(_HEAD_EVERY))
+            await asyncio.sleep(until_tick(every))
             try:
                 head = await self._log.head()
             except Unavailable as error:
+                every = _HEAD_EVERY_IF_AWAY
                 self._progress.trouble("the log", error)
                 self._progress.blind()
             except Exception as error:  # noqa: BLE001 - as in `_read`
                 backlog.end(error)
                 return
             else:
+                every = _HEAD_EVERY
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
                 self.end_seen = head.last

@@ -109,6 +109,22 @@ async def test_no_message_gets_the_sequence_of_a_record(own: Connection, tmp_pat
     assert found["state"]["messages"] == COUNT + stored
 
 
+async def test_a_stream_without_a_record_is_replaced_and_one_with_a_record_is_not(own: Connection, tmp_path: Path) -> None:
+    """A service that starts during a repair creates the missing stream."""
+    file = await copied(own, tmp_path)
+    await call(own, f"STREAM.DELETE.{STREAM}")
+    await bulk_stream(own)
+    await restore(own, file)
+    assert (await info(own))["state"]["messages"] == COUNT
+    await call(own, f"STREAM.DELETE.{STREAM}")
+    await bulk_stream(own)
+    await fill(own, 1)
+    with pytest.raises(StreamThere):
+        await restore(own, file)
+    found = await info(own)
+    assert (found["state"]["messages"], found["config"]["subjects"]) == (1, [f"{SUBJECT}.*"])
+
+
 async def test_a_restore_that_was_killed_is_completed_by_the_same_command(
     nats_server: EmbeddedServer, own: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

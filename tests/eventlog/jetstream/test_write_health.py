@@ -132,6 +132,17 @@ def test_an_append_that_is_not_answered_shows_before_it_has_failed(kept: Kept) -
     assert kept.state() is WriteState.OK
 
 
+def test_an_append_that_waited_while_writes_were_closed_is_no_silence_of_the_broker(kept: Kept) -> None:
+    with kept.writes.appending(1):
+        kept.clock.now += 2.1
+        kept.look(fault="the stream is being repaired")
+        assert kept.state() is WriteState.CLOSED
+        kept.look()
+        assert kept.state() is WriteState.OK
+        kept.clock.now += 2.2
+        assert kept.state() is WriteState.SILENT
+
+
 def test_a_caller_that_goes_away_before_the_answer_leaves_silence_behind(kept: Kept) -> None:
     kept.append(asyncio.CancelledError(), takes=1.8)
     assert kept.state() is WriteState.SILENT
