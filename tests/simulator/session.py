@@ -173,22 +173,14 @@ class Pool:
         self._connect = connect
         self._session: Session | None = None
 
-    async def _one(self) -> Session:
+    async def acquire(self) -> Session:
+        """The connection."""
         if self._session is None or self._session.is_closed():
             self._session = await self._connect()
         return self._session
 
-    async def fetch(self, sql: str, *arguments: Any, timeout: float | None = None) -> Sequence[Mapping[str, Any]]:  # noqa: ASYNC109
-        """The rows of a query."""
-        return await (await self._one()).fetch(sql, *arguments, timeout=timeout)
-
-    async def fetchrow(self, sql: str, *arguments: Any) -> Mapping[str, Any] | None:
-        """The first row."""
-        return await (await self._one()).fetchrow(sql, *arguments)
-
-    async def fetchval(self, sql: str, *arguments: Any) -> Any:
-        """The first value of the first row."""
-        return await (await self._one()).fetchval(sql, *arguments)
+    async def release(self, session: Session) -> None:
+        """Nothing: queries share the connection."""
 
     async def close(self) -> None:
         """Disconnect."""

@@ -20,7 +20,7 @@ from eventlog.commands import commands
 from eventlog.jetstream import append, batch, follower, group_commit, log, pull
 from eventlog.jetstream.transport import connection
 from projections.projector import status
-from projections.stores.postgres import election, reader, store
+from projections.stores.postgres import election, pool, store
 from tests.simulator.accounts import MODEL, STREAM
 from tests.simulator.broker import Broker
 from tests.simulator.clients import Clients
@@ -261,9 +261,9 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
         place(group_commit.CostEstimate, "row_pays", lambda _, count: count > 1 and chance.random() < _ROWS)
         place(pull, "uuid4", lambda: SimpleNamespace(hex=f"{next(numbers):x}"))
         place(batch, "secrets", SimpleNamespace(token_urlsafe=lambda _: f"b{next(numbers):x}-"))
-        for module in (election, store, reader):
+        for module in (election, store):
             place(module, "connect", connect)
-        place(reader, "connect_pool", connect_pool)
+        place(pool, "connect_pool", connect_pool)
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         gc.disable()  # it would end forgotten generators at moments that no seed draws
         try:
