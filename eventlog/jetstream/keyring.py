@@ -66,7 +66,7 @@ class JetStreamKeyring:
     async def find(self, person: str) -> Key | None:
         """See `eventlog.privacy.encryption.Keyring.find`."""
         request = {"last_by_subj": await self._subject(person)}
-        found = await persist(self._connection, lambda: self._reads.leader(request), PATIENCE)
+        found = await persist(self._connection, lambda: self._reads.certainly(request), PATIENCE)
         return None if found is None else _key(found)
 
     async def after(self, place: int) -> Sequence[Key]:
@@ -81,7 +81,7 @@ class JetStreamKeyring:
                 some = await self._reads.several({"batch": _AT_ONCE, **request()})
                 keys.extend(map(_key, some))
                 if not some:  # a replica may be behind: the leader knows
-                    last = await self._reads.leader(request())
+                    last = await self._reads.certainly(request())
                     if last is None:
                         return
                     keys.append(_key(last))
@@ -98,7 +98,7 @@ class JetStreamKeyring:
             except Refused as error:
                 if error.number not in {NO_MESSAGE, _DELETE_FAILED}:
                     raise
-                if await self._reads.leader({"seq": key.place}) is not None:
+                if await self._reads.certainly({"seq": key.place}) is not None:
                     raise
 
         await persist(self._connection, attempt, PATIENCE)

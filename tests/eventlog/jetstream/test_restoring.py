@@ -14,9 +14,12 @@ from eventlog import Registry, Unavailable
 from eventlog.admin import backup
 from eventlog.admin.backup import StreamThere, back_up, described, restore
 from eventlog.admin.closed import StreamClosed, closed
+from eventlog.admin.declarations import load
+from eventlog.admin.reconcile import apply
 from eventlog.admin.scrub import LogScrubber
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
+from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
@@ -107,6 +110,28 @@ async def test_no_message_gets_the_sequence_of_a_record(own: Connection, tmp_pat
     found = await info(own)
     assert found["config"] == config
     assert found["state"]["messages"] == COUNT + stored
+
+
+async def test_a_key_that_is_not_restored_yet_is_neither_gone_nor_destroyed(own: Connection, tmp_path: Path) -> None:
+    """Without this its person reads as erased, and an erasure is confirmed that the restore undoes."""
+    declared = load().only("PANTRY_KEYS")
+    await apply(own, declared)
+    keyring = JetStreamKeyring(own, "PANTRY_KEYS", "pantry.key")
+    key = await keyring.key_of("Wilma")
+    await back_up(own, "PANTRY_KEYS", tmp_path)
+    config = (await call(own, "STREAM.INFO.PANTRY_KEYS"))["config"]
+    await call(own, "STREAM.DELETE.PANTRY_KEYS")
+    await call(own, "STREAM.CREATE.PANTRY_KEYS", closed(config, copy=described(tmp_path / "PANTRY_KEYS.json").sha256))
+    for wrong in (keyring.find("Wilma"), keyring.after(0), keyring.destroy(key)):
+        with pytest.raises(StreamClosed, match="being restored from a copy, and has 0 records so far"):
+            await wrong
+    with pytest.raises(Unavailable):
+        await keyring.key_of("Wilma")
+    await call(own, "STREAM.DELETE.PANTRY_KEYS")
+    await restore(own, tmp_path / "PANTRY_KEYS.json")
+    assert await keyring.find("Wilma") == key
+    await keyring.destroy(key)
+    assert await keyring.find("Wilma") is None
 
 
 async def test_a_stream_without_a_record_is_replaced_and_one_with_a_record_is_not(own: Connection, tmp_path: Path) -> None:
