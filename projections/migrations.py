@@ -179,6 +179,11 @@ def _difference(table: Table, found: Sequence[StoredColumn]) -> str | None:
     names = tuple(column.name for column in found)
     if names != table.names:
         return f"its columns are {', '.join(names)}, declared are {', '.join(table.names)}"
+    if not all(column.strict for column in found):
+        return (
+            "it is not STRICT, so SQLite would store any value in any column. End its CREATE TABLE with STRICT, and remove the "
+            "database: it is filled from the log"
+        )
     for declared, column in zip(table.columns, found, strict=True):
         if declared.type not in column.holds:
             return f"column {column.name!r} is {column.type or 'without a type'}, which cannot hold {declared.type}"

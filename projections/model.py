@@ -59,13 +59,14 @@ class StoredColumn:
     """A column as the database has it.
 
     `type` is the database's own name for it, `holds` what of ours it can hold unchanged, `key` its place in the primary
-    key (0 for the first column of it, None: not in it).
+    key (0 for the first column of it, None: not in it). `strict`: the database refuses a value of another type.
     """
 
     name: str
     type: str
     holds: frozenset[ColumnType]
     key: int | None
+    strict: bool = True
 
 
 @attrs.define(frozen=True, slots=False, cache_hash=True)
@@ -279,7 +280,7 @@ _SQL_TYPES: Mapping[str, Mapping[ColumnType, str]] = {
         "text": "TEXT",
         "integer": "INTEGER",
         "real": "REAL",
-        "boolean": "BOOLEAN",
+        "boolean": "INTEGER",
         "timestamp": "TEXT",
         "json": "TEXT",
     },
@@ -298,7 +299,8 @@ def declared_tables(tables: Iterable[Table]) -> Iterable[tuple[str, str]]:
     """The files of a migration that makes these tables, in each dialect. Key columns are never empty, others may be."""
     made = list(tables)
     for dialect, types in _SQL_TYPES.items():
-        up = "".join(_create(table, types) for table in made)
+        options = " STRICT" if dialect == "sqlite" else ""
+        up = "".join(f"{_create(table, types)}{options};\n" for table in made)
         down = "".join(f'DROP TABLE IF EXISTS "{table.name}";\n' for table in reversed(made))
         yield f"000001_declared_tables.up.{dialect}.sql", up
         yield f"000001_declared_tables.down.{dialect}.sql", down
@@ -309,4 +311,4 @@ def _create(table: Table, types: Mapping[ColumnType, str]) -> str:
         f'"{column.name}" {types[column.type]}{" NOT NULL" if column.name in table.key else ""}' for column in table.columns
     ]
     key = ", ".join(f'"{name}"' for name in table.key)
-    return f'CREATE TABLE "{table.name}" (\n    {", ".join([*columns, f"PRIMARY KEY ({key})"])}\n);\n'
+    return f'CREATE TABLE "{table.name}" (\n    {", ".join([*columns, f"PRIMARY KEY ({key})"])}\n)'

@@ -26,7 +26,7 @@ from eventlog.admin.closed import check_whole, closed, copy_of, opened
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.files import sync
+from eventlog.support.files import make_private, sync
 
 CHUNK = 128 * 1024
 """Bytes of one message of a snapshot."""
@@ -82,9 +82,9 @@ Check = Callable[[Path], Awaitable[str]]
 async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> StreamCopy:
     """Copy a stream as it is now into `directory`, while it is written to.
 
-    The files are there whole, or not at all, and outlast a power cut. The copy is checked by `check` (see
-    `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere, FileExistsError if a copy of it is
-    there already, Unavailable, and the errors of `check`.
+    The files are there whole, or not at all, outlast a power cut, and only their owner can read them. The copy is checked by
+    `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
+    FileExistsError if a copy of it is there already, Unavailable, and the errors of `check`.
     """
     names = (f"{stream}.snapshot", f"{stream}.json")
     for name in names:
@@ -92,7 +92,9 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
             raise FileExistsError(f"{directory / name} exists already: each copy needs a separate directory")
     with tempfile.TemporaryDirectory(prefix=f".{stream}-", dir=directory) as unfinished:
         partial, described_in = (Path(unfinished) / name for name in names)
-        with partial.open("xb") as output:
+        for file in (partial, described_in):
+            make_private(file)
+        with partial.open("wb") as output:
             answer, digest = await _receive(connection, stream, output)
             size = output.tell()
         state = answer["state"]

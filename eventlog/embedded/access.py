@@ -13,6 +13,7 @@ from typing import Any, Self
 import attrs
 
 from eventlog.errors import EventLogError
+from eventlog.support.files import write_private
 
 ROUTE = "route"
 """The user as which the servers of a cluster reach each other."""
@@ -107,16 +108,6 @@ def _make(file: Path, passwords: Mapping[str, str]) -> None:
 
 def _text(passwords: Mapping[str, str]) -> str:
     return json.dumps(passwords, indent=2) + "\n"
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write a file as a whole, with mode 0600 whatever the umask is. Raises OSError."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as opened:
-        opened.write(text)
-        os.fchmod(opened.fileno(), 0o600)
-    draft.replace(file)
 
 
 def _read(file: Path) -> dict[str, str]:

@@ -31,10 +31,11 @@ import nats.errors
 import structlog
 
 from eventlog.admin.sizes import DiskRoom
-from eventlog.embedded.access import BrokerAccess, write_private
+from eventlog.embedded.access import BrokerAccess
 from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.child import ChildServer, DataLock
 from eventlog.errors import EventLogError
+from eventlog.support.files import write_private
 
 _LOWEST, _HIGHEST = 12_000, 31_999
 """Below the ports that Linux gives to connections (`net.ipv4.ip_local_port_range`, from 32768 on): a port of that range, free a

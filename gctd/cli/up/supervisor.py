@@ -13,10 +13,11 @@ from pathlib import Path
 
 from eventlog.admin import reconcile
 from eventlog.admin.sizes import DiskRoom, NoRoom
-from eventlog.embedded.access import CredentialsDamaged, write_private
+from eventlog.embedded.access import CredentialsDamaged
 from eventlog.embedded.child import DataDirectoryInUse
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.files import write_private
 from gctd.cli.up.children import ChildProcess, StartFailed, Supervised
 from gctd.cli.up.console import Console
 from gctd.cli.up.demo import DemoFailed

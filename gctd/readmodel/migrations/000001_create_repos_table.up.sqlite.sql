@@ -17,4 +17,4 @@ CREATE TABLE repos (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;

@@ -21,4 +21,4 @@ CREATE TABLE tasks (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;

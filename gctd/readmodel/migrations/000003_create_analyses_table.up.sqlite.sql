@@ -23,4 +23,4 @@ CREATE TABLE analyses (
     analyzed_at TEXT NOT NULL,
     duration_ms INTEGER NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;

@@ -8,4 +8,4 @@ CREATE TABLE workers (
     started_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;

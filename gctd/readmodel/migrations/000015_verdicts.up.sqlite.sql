@@ -15,5 +15,5 @@ CREATE TABLE verdicts (
     asked_at TEXT NOT NULL,
     given_at TEXT,
     sequence INTEGER NOT NULL
-);
+) STRICT;
 CREATE INDEX verdicts_waiting ON verdicts (asked_at, id) WHERE result = 'unknown';

@@ -9,4 +9,4 @@ CREATE TABLE tokens (
     revoked_at TEXT,
     sessions TEXT NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;

@@ -7,5 +7,5 @@ CREATE TABLE deliveries (
     received_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;
 CREATE INDEX deliveries_under_way ON deliveries (received_at, id) WHERE status <> 'ended';

@@ -3,6 +3,6 @@ CREATE TABLE tracked_refs (
     subdir TEXT NOT NULL,
     tracked TEXT NOT NULL,
     PRIMARY KEY (repo, subdir)
-);
+) STRICT;
 DROP INDEX analyses_by_project;
 CREATE INDEX analyses_by_project ON analyses (repo_id, project, ref, measured DESC, sequence DESC);

@@ -7,5 +7,5 @@ CREATE TABLE categories (
     name_key TEXT NOT NULL,
     version INTEGER NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;
 CREATE INDEX categories_by_name ON categories (name_key, id);

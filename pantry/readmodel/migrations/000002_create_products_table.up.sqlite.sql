@@ -6,7 +6,7 @@ CREATE TABLE products (
     min_stock INTEGER NOT NULL DEFAULT 0 CHECK (min_stock >= 0),
     current_stock INTEGER NOT NULL DEFAULT 0 CHECK (current_stock >= 0),
     category_id TEXT REFERENCES categories (id),
-    active BOOLEAN NOT NULL DEFAULT TRUE,
+    active INTEGER NOT NULL DEFAULT TRUE CHECK (active IN (0, 1)),
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     counted_at TEXT,
@@ -15,7 +15,7 @@ CREATE TABLE products (
     undos INTEGER NOT NULL,
     sequence INTEGER NOT NULL,
     scale TEXT NOT NULL
-);
+) STRICT;
 CREATE TABLE product_versions (
     ean13 TEXT NOT NULL REFERENCES products (ean13),
     sequence INTEGER NOT NULL,
@@ -25,9 +25,9 @@ CREATE TABLE product_versions (
     unit TEXT NOT NULL,
     min_stock INTEGER NOT NULL,
     category_id TEXT REFERENCES categories (id),
-    active BOOLEAN NOT NULL,
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
     valid_from TEXT NOT NULL,
     name_key TEXT NOT NULL,
     stock INTEGER NOT NULL CHECK (stock >= 0),
     PRIMARY KEY (ean13, sequence, position)
-);
+) STRICT;

@@ -15,9 +15,9 @@ CREATE TABLE movements (
     sealed TEXT,
     unit TEXT NOT NULL,
     scale TEXT NOT NULL
-);
+) STRICT;
 CREATE TABLE erasures (
     key_id TEXT NOT NULL PRIMARY KEY,
     erased_at TEXT NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;

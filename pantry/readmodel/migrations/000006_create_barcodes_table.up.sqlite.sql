@@ -4,5 +4,5 @@ CREATE TABLE barcodes (
     factor INTEGER NOT NULL CHECK (factor > 0),
     assigned_at TEXT NOT NULL,
     sequence INTEGER NOT NULL
-);
+) STRICT;
 CREATE INDEX barcodes_by_product ON barcodes (product_ean13, code);

@@ -12,5 +12,5 @@ CREATE TABLE stocktakes (
     sealed TEXT,
     unit TEXT NOT NULL,
     PRIMARY KEY (sequence, position)
-);
+) STRICT;
 CREATE INDEX stocktakes_by_product ON stocktakes (product_ean13, sequence, position, created_at);

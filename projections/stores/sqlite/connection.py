@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from eventlog.support.files import make_private
 from projections.errors import ArgumentRefused, ProjectionError, RowRefused, StoreDamaged, StoreForeign, StoreUnavailable
 from projections.model import timestamp_text
 
@@ -69,11 +70,12 @@ def translated(path: Path, *, asked: bool = False) -> Iterator[None]:
 
 
 def connect_writer(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
-    """The one connection that writes to a file. `busy_timeout` in seconds.
+    """The one connection that writes to a file, made with mode 0600 if it is missing. `busy_timeout` in seconds.
 
     synchronous=NORMAL: a power cut may take the last transactions, but whole ones, rows and checkpoint together, and the
     log, which is the truth, gives them again. FULL would cost one sync per batch: a live batch is one commit.
     """
+    make_private(path)
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
     try:
         _check_ownership(connection, path)

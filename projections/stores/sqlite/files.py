@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
-from eventlog.support.files import sync
+from eventlog.support.files import write_private
 from projections.errors import StoreDamaged
 
 BESIDE = ("", "-wal", "-shm", "-journal", ".copy.lock", ".sha256")
@@ -49,11 +49,7 @@ def read(path: Path) -> Files:
 
 def write(path: Path, files: Files) -> None:
     """Have other files be live and old, from one moment to the next, also over a power cut. Raises OSError."""
-    temporary = _named(path).with_name(f"{_named(path).name}.new")
-    temporary.write_bytes(msgspec.json.encode(files))
-    sync(temporary)
-    temporary.replace(_named(path))
-    sync(path.parent)
+    write_private(_named(path), msgspec.json.encode(files).decode())
 
 
 def file_of(path: Path, number: int) -> Path:

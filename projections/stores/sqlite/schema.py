@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 from sqlite_utils import Database
@@ -14,6 +13,14 @@ from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, StoredColumn, Table
 from projections.store import KEYS, SchemaVersion
 from projections.stores.names import CHECKPOINTS, MARKS, MIGRATIONS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, quoted
+
+_HOLDS: Mapping[str, frozenset[ColumnType]] = {
+    "INT": frozenset(("integer", "boolean")),
+    "INTEGER": frozenset(("integer", "boolean")),
+    "TEXT": frozenset(("text", "timestamp", "json")),
+    "REAL": frozenset(("real",)),
+}
+"""The values that a column of a STRICT table can hold unchanged (https://www.sqlite.org/stricttables.html)."""
 
 
 def create_system_tables(connection: sqlite3.Connection) -> None:
@@ -80,14 +87,18 @@ def write_version(connection: sqlite3.Connection, version: SchemaVersion) -> Non
 
 def read_columns(connection: sqlite3.Connection, table: str) -> Sequence[StoredColumn]:
     """The columns of a table in order, none if there is no such table."""
+    stored = stored_table(connection, table)
+    columns = stored.columns
+    strict = not columns or stored.strict
     return [
         StoredColumn(
             name=column.name,
             type=column.type.upper(),
-            holds=_holds(column.type.upper()),
+            holds=_HOLDS.get(column.type.upper(), frozenset()),
             key=column.is_pk - 1 if column.is_pk else None,
+            strict=strict,
         )
-        for column in stored_table(connection, table).columns
+        for column in columns
     ]
 
 
@@ -133,14 +144,3 @@ def stored_table(connection: sqlite3.Connection, name: str) -> StoredTable:
 
 def _database(connection: sqlite3.Connection) -> Database:
     return Database(connection, recursive_triggers=False, execute_plugins=False)
-
-
-def _holds(declared: str) -> frozenset[ColumnType]:
-    """The values that a column of that type can hold unchanged: by its affinity (https://www.sqlite.org/datatype3.html, 3.1)."""
-    if "INT" in declared:
-        return frozenset(("integer", "boolean"))
-    if re.search("CHAR|CLOB|TEXT", declared):
-        return frozenset(("text", "timestamp", "json"))
-    if re.search("REAL|FLOA|DOUB", declared):
-        return frozenset(("real",))
-    return frozenset(("boolean",)) if declared.startswith("BOOL") else frozenset()

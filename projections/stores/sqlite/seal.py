@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from eventlog.support.files import write_private
+
 _SUFFIX = ".sha256"
 
 
 def seal(file: Path) -> None:
     """Note the digest of a file that is closed, without a write-ahead log. Raises OSError."""
-    _beside(file).write_text(f"{_digest(file)}\n")
+    write_private(_beside(file), f"{_digest(file)}\n")
 
 
 def is_broken(file: Path) -> bool:

@@ -237,7 +237,7 @@ async def test_copies_are_verified_without_a_server(tmp_path: Path) -> None:
 async def test_the_files_of_a_copy_and_their_names_are_on_the_disk_when_it_is_made(
     tmp_path: Path, nats_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repair removes the stream after it has made its copies."""
+    """A repair removes the stream after it has made its copies. Only their owner can read them, with any umask."""
     synced: dict[str, list[str]] = {}
 
     def noted(descriptor: int) -> None:
@@ -250,7 +250,12 @@ async def test_the_files_of_a_copy_and_their_names_are_on_the_disk_when_it_is_ma
     async with Connection.open(nats_server.url, name="test") as connection:
         await call(connection, "STREAM.CREATE.SOME", {"name": "SOME", "subjects": ["some.>"], "storage": "file"})
         await connection.request("some.thing", b"1", timeout=5)
-        await back_up(connection, "SOME", copies, check=check_copy)
+        before = os.umask(0o022)
+        try:
+            await back_up(connection, "SOME", copies, check=check_copy)
+        finally:
+            os.umask(before)
     names = ["SOME.json", "SOME.snapshot"]
+    assert [name for name in names if (copies / name).stat().st_mode & 0o077] == []
     assert set(synced) >= {*names, "copies"}
     assert set(synced["copies"]) >= set(names)

@@ -162,6 +162,20 @@ async def test_the_migrations_of_every_read_model_make_the_tables_that_it_declar
         assert await store.fetch(_THERE[store.dialect]) == before
 
 
+async def test_a_table_of_sqlite_that_is_not_strict_is_refused(tmp_path: Path) -> None:
+    """SQLite would store any value in any column of it."""
+    table = Table("one", (Column("a", "integer"),), key=("a",))
+    model = ReadModel("one", "ONE", MODEL.registry, (Projection("one", 1, (table,), {}),))
+    async with SQLiteStore(tmp_path / "read.db") as store:
+        made = "CREATE TABLE one (a INTEGER NOT NULL PRIMARY KEY)"
+        await store.migrate(made, before=SchemaVersion(0), after=SchemaVersion(1), projections=())
+        with pytest.raises(MigrationError, match=r"table 'one' .*not STRICT.*End its CREATE TABLE with STRICT"):
+            await check_tables(store, model)
+        await store.migrate("DROP TABLE one", before=SchemaVersion(1), after=SchemaVersion(0), projections=())
+        await Migrations(store, model).up()
+        await check_tables(store, model)
+
+
 async def test_without_files_a_migration_makes_the_tables_as_they_are_declared(store: EitherStore) -> None:
     """In their order, with each type of column. The values of a row are read back, and columns outside the key may be empty."""
     kinds: tuple[ColumnType, ...] = get_args(ColumnType)

@@ -20,15 +20,17 @@ import pytest_asyncio
 from eventlog.commands.outcomes import KeyUse
 from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
+from projections.rebuild.copies import CopyPart
 from projections.store import CheckpointOutcome, SchemaVersion
 from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
+from projections.stores.sqlite.copies import SQLiteCopies
 from projections.stores.sqlite.lock import LONG_LEASE, LockOwner
 from projections.stores.sqlite.wal import LogCopier
 from tests.support import ROOT
 from tests.support.readside.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
 from tests.support.readside.copying import copied_whole
 
-TABLES = "CREATE TABLE people (id TEXT PRIMARY KEY, age INTEGER, height REAL, awake BOOLEAN, born TEXT, extra TEXT);"
+TABLES = "CREATE TABLE people (id TEXT PRIMARY KEY, age INTEGER, height REAL, awake INTEGER, born TEXT, extra TEXT) STRICT;"
 
 
 @pytest.fixture
@@ -55,6 +57,33 @@ async def count(store: SQLiteReader) -> int:
 
 async def fill(store: SQLiteStore, rows: int = 2000) -> None:
     await store.advance([step(0, 1, *(person(f"{n:05d}", n, extra="x" * 200) for n in range(rows)))])
+
+
+async def test_files_of_a_database_are_private_with_any_umask(tmp_path: Path) -> None:
+    """The live file, its companions, its digest, a copy, the file that names the live one, and one that was set aside."""
+    seen = set[str]()
+
+    def look() -> None:
+        files = [file for file in tmp_path.iterdir() if file.is_file()]
+        seen.update(file.name for file in files)
+        assert [file.name for file in files if file.stat().st_mode & 0o077] == []
+
+    path, before = tmp_path / "read.db", os.umask(0o022)
+    try:
+        async with SQLiteStore(path) as store:
+            await store.migrate(TABLES, before=SchemaVersion(0), after=SchemaVersion(1), projections=())
+            async with SQLiteCopies(path).store(CopyPart.NEW):
+                look()
+            look()
+            await store.switch([])
+            look()
+        look()
+        await SQLiteStore(path).quarantine()
+        look()
+    finally:
+        os.umask(before)
+    assert {"read.db", "read.db-wal", "read.db-shm", "read.db.lock", "read.db.1", "read.db.1.sha256", "read.db.live"} <= seen
+    assert any(".damaged-" in name for name in seen)
 
 
 async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQLiteStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 from eventlog.commands.outcomes import KeyUse
 from projections.errors import ArgumentRefused, RowRefused
@@ -234,6 +235,21 @@ class RowPromises(OnTables):
         assert await store.find_keys(["k"]) == {}
         assert await store.advance([step(0, 1, person("ann", 1))]) is CheckpointOutcome.STORED
 
+    async def test_a_value_of_another_type_is_refused(self, store: Store) -> None:
+        """A text in a column of integers, of floats or of truth, bytes in one of text."""
+        await self.made(store)
+        values: list[Any] = ["abc", b"lake"]
+        number, data = values
+        for bad in (
+            person("ann", number),
+            person("ann", height="tall"),
+            person("ann", awake="yes"),
+            visit("ann", 1, data),
+        ):
+            with refused(RowRefused):
+                await store.advance([step(0, 1, person("ann"), bad)])
+        assert await self.rows(store, PEOPLE) == []
+
     async def test_columns_tell_what_they_can_hold(self, store: Store) -> None:
         """Each declared type is held by the column made for it, and the key is known."""
         await self.made(store)
@@ -241,4 +257,5 @@ class RowPromises(OnTables):
         assert tuple(column.name for column in columns) == PEOPLE.names
         assert all(declared.type in column.holds for declared, column in zip(PEOPLE.columns, columns, strict=True))
         assert "real" not in columns[1].holds
+        assert all(column.strict for column in columns)
         assert [column.key for column in await store.columns("visits")] == [0, 1, None]

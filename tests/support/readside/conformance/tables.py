@@ -31,29 +31,41 @@ MAP = Projection("map", 1, (PLACES, REGIONS), {})
 BOTH = (VISITORS, MAP)
 WRITTEN = Projection("written", 1, (DIARY,), {})
 _TYPES = {
-    "sqlite": {"integer": "INTEGER", "real": "REAL", "timestamp": "TEXT", "json": "TEXT", "at_the_end": ""},
+    "sqlite": {
+        "integer": "INTEGER",
+        "real": "REAL",
+        "timestamp": "TEXT",
+        "json": "TEXT",
+        "at_the_end": "",
+        "boolean": "INTEGER",
+        "strict": "STRICT",
+    },
     "postgres": {
         "integer": "BIGINT",
         "real": "DOUBLE PRECISION",
         "timestamp": "TIMESTAMPTZ",
         "json": "JSON",
+        "boolean": "BOOLEAN",
+        "strict": "",
         "at_the_end": "DEFERRABLE INITIALLY DEFERRED",
     },
 }
 _CREATE = """
 CREATE TABLE people (
-    id TEXT NOT NULL PRIMARY KEY, age {integer} CHECK (age >= 0), height {real}, awake BOOLEAN, born {timestamp}, extra {json}
-);
+    id TEXT NOT NULL PRIMARY KEY, age {integer} CHECK (age >= 0), height {real}, awake {boolean}, born {timestamp}, extra {json}
+) {strict};
 CREATE TABLE visits (
     person TEXT NOT NULL REFERENCES people (id) {at_the_end},
     number {integer} NOT NULL,
     place TEXT,
     PRIMARY KEY (person, number)
-);
-CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY);
-CREATE TABLE regions (name TEXT NOT NULL PRIMARY KEY, within TEXT REFERENCES regions (name) {at_the_end});
+) {strict};
+CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY) {strict};
+CREATE TABLE regions (name TEXT NOT NULL PRIMARY KEY, within TEXT REFERENCES regions (name) {at_the_end}) {strict};
 """
-_CREATE_DIARY = "CREATE TABLE diary (person TEXT NOT NULL, at {timestamp} NOT NULL, entry TEXT, PRIMARY KEY (person, at));"
+_CREATE_DIARY = (
+    "CREATE TABLE diary (person TEXT NOT NULL, at {timestamp} NOT NULL, entry TEXT, PRIMARY KEY (person, at)) {strict};"
+)
 
 
 def person(id_: str, age: int | None = None, **values: Any) -> Put:

@@ -6,4 +6,4 @@ CREATE TABLE entries (
     at TEXT NOT NULL,
     rate REAL,
     PRIMARY KEY (account, number)
-);
+) STRICT;
