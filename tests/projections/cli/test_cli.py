@@ -132,6 +132,7 @@ async def test_status_says_how_far_each_projection_is_while_the_service_runs(
     assert document["schema"] == {"version": len(MIGRATIONS), "dirty": False, "taken_back": False}
     assert [line["projection"] for line in document["projections"]] == [
         "repos",
+        "tracked_refs",
         "tasks",
         "analyses",
         "verdicts",
