@@ -63,6 +63,8 @@ def translated(path: Path, *, asked: bool = False) -> Iterator[None]:
         if isinstance(error, _UNBINDABLE):
             raise unbindable(f"{path}: {error}") from error
         raise ProjectionError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:  # of the text of SQLite's error, which quotes a damaged schema
+        raise damaged(path, f"a text of its schema is not UTF-8: {error}") from error
     except _UNBINDABLE as error:
         raise unbindable(f"{path}: a value that SQLite cannot hold: {error}") from error
     except OSError as error:

@@ -22,7 +22,7 @@ from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDam
 from projections.model import Put
 from projections.rebuild.copies import CopyPart
 from projections.store import CheckpointOutcome, SchemaVersion
-from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
+from projections.stores.sqlite import SQLiteReader, SQLiteStore, seal, wal
 from projections.stores.sqlite.copies import SQLiteCopies
 from projections.stores.sqlite.lock import LONG_LEASE, LockOwner
 from projections.stores.sqlite.wal import LogCopier
@@ -289,6 +289,21 @@ async def test_a_damaged_file_is_refused_with_the_way_out(store: SQLiteStore, da
         file.unlink(missing_ok=True)
     await store.open()
     assert await store.checkpoints() == {}
+
+
+async def test_a_file_whose_schema_has_a_text_that_is_not_utf_8_is_damaged(store: SQLiteStore) -> None:
+    """The text of SQLite's error has the name of the table, which Python cannot read."""
+    await fill(store)
+    await store.close()
+    seal.unseal(store.path)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET name = CAST(x'a27e' AS TEXT), sql = 'CREATE' WHERE name = ?", (PEOPLE.name,))
+    with pytest.raises(StoreDamaged, match=r"is damaged \(.*move the file.*is rebuilt from"):
+        await store.open()
+    with pytest.raises(StoreDamaged):
+        async with SQLiteReader(store.path) as reader:
+            await reader.checkpoints()
 
 
 async def test_damage_that_shows_up_while_running_is_said(store: SQLiteStore) -> None:
