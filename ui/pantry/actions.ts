@@ -31,7 +31,7 @@ export type Mode = "show" | Direction;
 
 const UNDO = /^\/movements\/([^/]+)\/undo$/;
 const NOT_SOUND = "its last digit does not fit";
-const NO_CODE = "it has 8, 12, 13 or 14 digits";
+const NO_CODE = "one has 8, 12, 13 or 14 digits, or begins with an item (01) of GS1";
 const PACK_DIGITS = 14;
 const undoing = new Map<string, Booked>();
 
