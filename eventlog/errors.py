@@ -11,7 +11,8 @@ from eventlog.support.chain import CommitLost
 class EventLogError(Exception):
     """Root of the package's errors.
 
-    `status` is the HTTP status that the edge answers with; `str(error)` is the text for a user.
+    `status` is the HTTP status that the edge answers with; `str(error)` is the text for a user. Some have an `exit_code` for
+    commands, if the one of the status is not true of them.
     """
 
     status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -66,6 +67,7 @@ class LogDamaged(EventLogError):
     """The log is not the one that a reader relied on. Readers stop with this error, and never skip."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_code = 5  # the broker is there: a repetition does not help
 
 
 class SequenceGap(LogDamaged):
@@ -112,6 +114,7 @@ class AggregateDamaged(EventLogError):
     """
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_code = 5  # as of LogDamaged
 
     def __init__(self, subject: str, sequence: int, reason: str) -> None:
         where = f" at sequence {sequence}" if sequence else ""

@@ -26,6 +26,7 @@ class StoreDamaged(ProjectionError):
     """The database is not a sound database of this program."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_code = 5  # the database is there: a repetition does not help
 
 
 class StoreForeign(StoreDamaged):
@@ -60,6 +61,7 @@ class ProjectorStopped(ProjectionError):
     """The projector stopped because it would skip or repeat events otherwise; the text has the reason."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    exit_code = 5  # as of StoreDamaged
 
 
 class CheckpointMoved(ProjectorStopped):

@@ -65,7 +65,7 @@ OF_STATUS: Mapping[int, ExitCode] = {
 def code_of(error: BaseException) -> ExitCode | None:
     """Return the exit code of an error: its `exit_code`, else the code of its HTTP `status`; None if it has neither."""
     code = getattr(error, "exit_code", None)
-    if isinstance(code, ExitCode):
-        return code
+    if isinstance(code, int):
+        return ExitCode(code)
     status = getattr(error, "status", None)
     return OF_STATUS.get(status, ExitCode.FAILURE) if isinstance(status, HTTPStatus) else None

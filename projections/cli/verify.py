@@ -14,7 +14,11 @@ from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from projections.model import ReadModel
+    from projections.rebuild.verify import Verification
+    from projections.store import Mark
 
 
 @click.command(
@@ -33,7 +37,7 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
     """Fold the log and compare the result with the tables row by row. The service may run.
 
     Each commit has to follow the one before it in its aggregate, and its state has to equal the fold of the events. Exit code 5:
-    a difference, or a parked aggregate.
+    a difference, a parked aggregate, or a record of the log that cannot be read, also behind the position of the tables.
     """
     from projections.rebuild import verify as fold  # noqa: PLC0415 - slow
     from projections.rebuild.audit import audit  # noqa: PLC0415 - slow
@@ -45,15 +49,16 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
     async with reader, opened_log(nats_url, model) as log:
         broken = await reader.problems(thorough=True)
         verdict = await fold.verify(reader, log, model, run=shown(output, "folding"), dumped=output.json)
-        marks = await reader.marks(model.stream)
-        looked = await audit(log, model, until=verdict.sequence, marks=marks, proof=verdict.digest)
+        until = max(verdict.sequence, (await log.head()).last)
+        looked = await audit(log, model, until=until, marks=[*await reader.marks(model.stream), *_reached(verdict, model)])
         parked = await reader.parked()
     difference = verdict.difference
+    sound = difference is None and not broken and not looked.problems and not parked
     if output.json:
         document: dict[str, Any] = {
             "read_model": model.name,
             "sequence": verdict.sequence,
-            "equal": difference is None and not broken,
+            "equal": sound,
             "difference": None if difference is None else attrs.asdict(difference) | {"text": str(difference)},
             "broken": list(broken),
             "log": list(looked.problems),
@@ -71,7 +76,7 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
             output.row(["log", problem])
         for one in parked:
             output.row(["parked", parked_line(one)])
-        if difference is None and not broken:
+        if sound:
             output.note(f"equal to a fold of the log up to sequence {verdict.sequence}")
     if looked.problems:
         output.note("keep the tables and the log as they are: restore the stream from a backup or a replica")
@@ -79,5 +84,11 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
         output.note(f"{len(parked)} parked: `projections unpark` applies what waits")
     elif difference is not None or broken:
         output.note("`projections rebuild` rebuilds the read model next to the live tables")
-    sound = difference is None and not broken and not looked.problems and not parked
     return ExitCode.OK if sound else ExitCode.CONFLICT
+
+
+def _reached(verdict: Verification, model: ReadModel) -> Sequence[Mark]:
+    """The mark of the tables at their position, if they know it."""
+    from projections.store import Mark  # noqa: PLC0415 - slow
+
+    return () if verdict.digest is None else (Mark(model.stream, verdict.sequence, verdict.digest, ""),)

@@ -61,12 +61,10 @@ class Audit:
         return found
 
 
-async def audit(
-    event_log: EventLog, model: ReadModel, *, until: int, marks: Sequence[Mark] = (), proof: str | None = None
-) -> Audit:
+async def audit(event_log: EventLog, model: ReadModel, *, until: int, marks: Sequence[Mark] = ()) -> Audit:
     """Look over the log up to sequence `until`, in threads, so that the event loop is not blocked.
 
-    `marks` and `proof`, the running digest at `until`, come from the tables. Raises LogDamaged, Unavailable.
+    `marks` come from the tables: they may end before `until`. Raises LogDamaged, Unavailable.
     """
     looking = _Looking(event_log, model)
     digest, after, diverged = beginning(model.stream), 0, None
@@ -87,8 +85,6 @@ async def audit(
             digest = rolled(digest, made[begin:])
             after = commits[-1].sequence
             await looking.at(commits)
-    if diverged is None and proof is not None and proof != text_of(digest):
-        diverged = (agreed + 1, after)
     return Audit(sequence=after, findings=looking.findings, digest=text_of(digest), diverged=diverged)
 
 

@@ -56,10 +56,11 @@ class AdminResult:
 
 @attrs.frozen(kw_only=True)
 class OrderRefusal:
-    """An order that was refused: the HTTP status of the error, and its text."""
+    """An order that was refused: the HTTP status of the error, its exit code if it has one, and its text."""
 
     status: int
     message: str
+    exit_code: int | None = None
 
 
 class OrderRefused(ProjectionError):
@@ -68,6 +69,7 @@ class OrderRefused(ProjectionError):
     def __init__(self, refused: OrderRefusal) -> None:
         super().__init__(refused.message)
         self.status = HTTPStatus(refused.status)  # type: ignore[misc]  # as the process that refused had it
+        self.exit_code = refused.exit_code
 
 
 def subject_of(model: ReadModel) -> str:
@@ -100,7 +102,9 @@ class AdminHandler:
             return msgspec.json.encode({"done": await self.do(order)})
         except (ProjectionError, EventLogError) as error:
             log.warning("order refused", work=order.work, reason=str(error))
-            return msgspec.json.encode({"refused": OrderRefusal(status=error.status, message=str(error))})
+            return msgspec.json.encode(
+                {"refused": OrderRefusal(status=error.status, message=str(error), exit_code=getattr(error, "exit_code", None))}
+            )
 
     async def do(self, order: AdminCommand) -> AdminResult:
         """Do it. Raises ProjectionError, EventLogError."""

@@ -35,7 +35,7 @@ from projections.stores.sqlite import SQLiteStore
 from tests.support.log.damage import flip
 from tests.support.programs import warm
 from tests.support.readside.ledger import ACCOUNT, CATEGORY, MODEL, REGISTRY, Booked, Opened
-from tests.support.readside.projecting import STREAM, assert_equals_a_fold, ledger_log
+from tests.support.readside.projecting import STREAM, assert_equals_a_fold, ledger_log, proven
 
 pytestmark = pytest.mark.real
 
@@ -95,7 +95,7 @@ class Place:
             assert scrubbed.found == ()
             marks, end = await store.marks(STREAM.name), (await log.head()).last
             digest = (await store.checkpoints())["accounts"].digest
-            assert (await audit(log, MODEL, until=end, marks=marks, proof=digest)).problems == []
+            assert (await audit(log, MODEL, until=end, marks=proven(marks, end, digest))).problems == []
 
 
 @pytest.fixture

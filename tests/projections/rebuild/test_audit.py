@@ -20,6 +20,7 @@ from projections.store import Store
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside import ledger
 from tests.support.readside.ledger import ACCOUNT, MODEL, Book, Booked, Opened
+from tests.support.readside.projecting import proven
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def test_a_sound_log_has_no_findings_and_the_digest_of_the_tables(
     await Book(log).append_randomly(end, accounts=50, seed=1)
     await Projector(log, store, MODEL).run(until=end)
     (digest,) = {c.digest for c in (await store.checkpoints()).values()}
-    found = await audit(log, MODEL, until=end, marks=await store.marks(MODEL.stream), proof=digest)
+    found = await audit(log, MODEL, until=end, marks=proven(await store.marks(MODEL.stream), end, digest))
     assert (found.sequence, found.problems, found.digest) == (end, [], digest)
 
 
@@ -90,9 +91,9 @@ async def test_a_commit_that_was_exchanged_is_found_by_the_marks(log: MemoryLog,
     (digest,) = {c.digest for c in (await store.checkpoints()).values()}
     at = MARK_EVERY + 5
     await log.tamper(at, (await commit_at(log, at)).data + b" ")
-    found = await audit(log, MODEL, until=end, marks=await store.marks(MODEL.stream), proof=digest)
+    found = await audit(log, MODEL, until=end, marks=proven(await store.marks(MODEL.stream), end, digest))
     assert found.diverged == (MARK_EVERY + 1, 2 * MARK_EVERY)
     await log.tamper(at, (await commit_at(log, at)).data[:-1])
     await log.tamper(end, (await commit_at(log, end)).data + b" ")
-    found = await audit(log, MODEL, until=end, proof=digest)
+    found = await audit(log, MODEL, until=end, marks=proven((), end, digest))
     assert found.diverged == (1, end)

@@ -25,6 +25,7 @@ from projections.rebuild.audit import audit
 from projections.store import Checkpoint
 from tests.support.flips.harm import Harm, Violation, harm
 from tests.support.readside.ledger import EPOCH, MODEL, REGISTRY, Book, Booked, Opened
+from tests.support.readside.projecting import proven
 
 ACCOUNTS = ("a", "b", "c")
 COMMITS = 15
@@ -96,7 +97,9 @@ async def judge(connection: Connection, number: int, sound: Sound) -> str:
     scrubbed = await LogScrubber(MessageReader(connection, sound.name), REGISTRY, log.head).scrub()
     try:
         async with asyncio.timeout(PATIENCE):
-            looked = await audit(log, attrs.evolve(MODEL, stream=sound.name), until=sound.last, proof=sound.digest)
+            looked = await audit(
+                log, attrs.evolve(MODEL, stream=sound.name), until=sound.last, marks=proven((), sound.last, sound.digest)
+            )
     except (LogDamaged, Unavailable) as error:
         if not scrubbed.count:
             raise Violation(f"verify finds {error}, and the scrubber nothing") from error

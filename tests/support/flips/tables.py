@@ -27,6 +27,7 @@ from projections.stores.sqlite import SQLiteStore, seal
 from tests.support.flips.harm import Harm, Violation, harm
 from tests.support.readside.ledger import MODEL, REGISTRY, Book
 from tests.support.readside.postgres import binaries
+from tests.support.readside.projecting import proven
 
 COMMITS = 60
 PATIENCE = 60.0
@@ -84,7 +85,7 @@ async def _judge(store: SQLiteStore | PostgresStore, sound: Sound) -> str:
         return "the check of the file names it"
     verdict = await verify(store, sound.log, MODEL)
     marks = await store.marks(MODEL.stream)
-    looked = await audit(sound.log, MODEL, until=verdict.sequence, marks=marks, proof=verdict.digest)
+    looked = await audit(sound.log, MODEL, until=verdict.sequence, marks=proven(marks, verdict.sequence, verdict.digest))
     if verdict.difference is not None or looked.problems:
         return "verify names it"
     if await store.problems(thorough=True):

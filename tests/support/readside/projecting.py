@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from eventlog.admin.declarations import Declarations, Stream
@@ -18,7 +18,7 @@ from eventlog.jetstream.transport.connection import Connection
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, replayed_copy
-from projections.store import Reader
+from projections.store import Mark, Reader
 from projections.stores.databases import store_at
 from tests.support import ROOT
 from tests.support.readside.ledger import CATEGORY, MODEL, REGISTRY
@@ -66,6 +66,11 @@ async def assert_equals_a_fold(log: JetStreamLog, store: Reader) -> None:
         ours = await dump(store, MODEL)
         assert ours == await dump(fresh, MODEL)
         assert set(ours.applied.values()) == {head.last}
+
+
+def proven(marks: Sequence[Mark], sequence: int, digest: str | None) -> Sequence[Mark]:
+    """Marks, and one more for the running digest at a sequence, if it is known."""
+    return marks if digest is None else [*marks, Mark(MODEL.stream, sequence, digest, "")]
 
 
 async def project(url: str, database: str, batch: int) -> None:
