@@ -46,7 +46,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     assert access is not None, "the service has tokens"
     queries = PantryQueries(running.store, people)
     erasures = Erasures(people, queries, side)
-    execution = Execution(running.log, side.commands, now=side.broker.clock.now, trouble=lambda: running.log.writes.now().reason)
+    execution = Execution(running.log, side.commands, now=side.broker.clock.now, trouble=side.trouble)
     pantry = Pantry(execution, queries, caught_up=side.wait_for_head)
     return Parts(
         services=Services(

@@ -176,4 +176,4 @@ class CommandKeys:
 
 
 def _unknown(reason: object) -> Unavailable:
-    return Unavailable(f"whether the command has taken effect before cannot be known now: {reason}")
+    return Unavailable(f"whether the command has taken effect before cannot be known now, and it is not stored: {reason}")

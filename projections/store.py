@@ -205,6 +205,9 @@ class Reader(Queryable, Protocol):
     def state(self) -> object:
         """Name the present state of all tables: no row changed between two calls with equal results. None: it is not known."""
 
+    async def check_readable(self, tables: Sequence[str]) -> None:
+        """Look whether tables can be read now. Raises StoreUnavailable, StoreDamaged, and ProjectionError if one is missing."""
+
     async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
         """About how many rows these tables have, without counting them: deleted rows may be included."""
 

@@ -23,6 +23,7 @@ import msgspec
 
 from eventlog.commands.loading import LoadedAggregate, Loader
 from eventlog.commands.outcomes import Keys, Outcome, Replays, check_request
+from eventlog.commands.withdrawal import Sending
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
 from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
@@ -37,6 +38,7 @@ class Pending:
     command: Any
     context: Context
     answer: asyncio.Future[Outcome[Any, Any]]
+    sending: Sending = attrs.field(factory=Sending)
 
 
 class Decided(NamedTuple):
@@ -67,6 +69,16 @@ class Draft:
     key: str | None = None
     commit: NewCommit | None = None
     """Made once: a commit that is proposed again has the same id."""
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the caller of one of its commands has gone before the command was sent."""
+        return any(waiting.sending.is_withdrawn for waiting, _ in self.answers)
+
+    def send(self) -> None:
+        """Note that it is sent to the log from now on."""
+        for waiting, _ in self.answers:
+            waiting.sending.is_sent = True
 
 
 @attrs.define(eq=False)
@@ -257,11 +269,14 @@ class Commands:
         """Decide a command on one aggregate and store the events, once.
 
         Raises the errors of `decide`, Conflict after TRIES lost ones, KeyReused, and Unavailable or OutcomeUnknown after
-        `deadline` seconds.
+        `deadline` seconds. If the caller gives up before the command is sent to the log, it has no effect (`nothing_sent`).
         """
         waiting = Pending(command, context or Context(), asyncio.get_running_loop().create_future())
         self._enqueue(decider, id_, (waiting,), deadline)
-        return await waiting.answer
+        try:
+            return await waiting.answer
+        except asyncio.CancelledError:
+            raise waiting.sending.withdraw() from None
 
     async def execute_in_order(
         self, decider: Decider[S, C, E], id_: str, commands: Iterable[tuple[C, Context]], *, deadline: float = DEADLINE
@@ -307,9 +322,13 @@ class Commands:
         """
         if len({step.aggregate for step in steps}) < len(steps):
             raise ValueError("two steps are on one aggregate: decide them as one command")
-        # A separate task: if the caller gives up, its command is still finished under the locks.
-        task = asyncio.create_task(self._together(steps, context or Context(), deadline))
-        return await asyncio.shield(task)
+        # A separate task: if the caller gives up, a command that was sent is still finished under the locks.
+        sending = Sending()
+        task = asyncio.create_task(self._together(steps, context or Context(), deadline, sending))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            raise sending.withdraw() from None
 
     # One aggregate
 
@@ -347,7 +366,7 @@ class Commands:
             settle_all(round_.answers, aggregate, loaded.sequence)
             try:
                 drafts: Sequence[Draft] = round_.drafts
-                while drafts:
+                while drafts and not any(draft.is_withdrawn for draft in drafts):
                     loaded, drafts = await self._store(aggregate, loaded, drafts, deadline)
                     attempt = 1
                     if loop.time() > until:
@@ -379,6 +398,8 @@ class Commands:
         self._loader.forget(aggregate)
         self._check_writable()
         proposals = [self._proposal(aggregate, loaded, draft) for draft in drafts]
+        for draft in drafts:
+            draft.send()
         if len(proposals) > 1:
             stored = await self._log.append_in_row(proposals, deadline=deadline)
         else:
@@ -397,17 +418,17 @@ class Commands:
     # Several aggregates
 
     async def _together(
-        self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
+        self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float, sending: Sending
     ) -> Sequence[Outcome[Any, Any]]:
         # In one order for all, so that two batches never wait for each other.
         queues = [self._queue(aggregate) for aggregate in sorted(step.aggregate for step in steps)]
         async with AsyncExitStack() as stack:
             for queue in queues:
                 await stack.enter_async_context(queue.lock)
-            return await self._try_together(steps, context, deadline)
+            return await self._try_together(steps, context, deadline, sending)
 
     async def _try_together(
-        self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
+        self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float, sending: Sending
     ) -> Sequence[Outcome[Any, Any]]:
         for attempt in range(1, TRIES + 1):
             self._check_writable()
@@ -420,6 +441,9 @@ class Commands:
             if not proposals:
                 return outcomes
             self._check_writable()
+            if sending.is_withdrawn:
+                return outcomes  # to no caller
+            sending.is_sent = True
             try:
                 appended = await self._log.append_together(proposals, deadline=deadline)
             except (Conflict, KeyTaken):

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import attrs
 
-from eventlog import EventLog, OutcomeUnknown
-from eventlog.commands import Commands, Outcome
+from eventlog import EventLog, OutcomeUnknown, Unavailable
+from eventlog.commands import Commands, Outcome, nothing_sent
 from eventlog.support.ids import hex_digits
 from httpkit.server.reply import TimeoutPool
 from pantry.domain.ledger import RecordMovement
@@ -48,7 +48,7 @@ def _new_id() -> str:
 class Execution:
     """The log and the commands on it. `now` and `new_id` (UUID v4) are the clock and the source of ids.
 
-    `trouble` returns the reason why appends fail, for clients that wait in vain, or an empty text.
+    `trouble` returns the reason why commands take long, for clients that wait in vain, or an empty text.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Execution:
     async def within(self, patience: float, command: Awaitable[T]) -> T:
         """Return the result of a command, `patience` being PATIENCE or IMPORT_PATIENCE.
 
-        Raises OutcomeUnknown if it is not known in that time; it may take effect yet.
+        Raises Unavailable if it was not sent to the log in that time, and OutcomeUnknown if it was: it may take effect yet.
         """
         limit = self._deadlines[patience].begin()
         try:
@@ -95,6 +95,11 @@ class Execution:
             if not limit.expired:
                 raise
             trouble = self._trouble()
+            if nothing_sent(error):
+                text = (
+                    f"the command was not decided within {patience:g} s, and is not stored{trouble and f': {trouble}'}. Repeat it"
+                )
+                raise Unavailable(text) from error
             text = (
                 f"the log has not answered within {patience:g} s{trouble and f' ({trouble})'}: the command may take effect yet. "
                 "With an idempotency key it may be repeated; without one, look first whether it took effect"

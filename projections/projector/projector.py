@@ -11,7 +11,7 @@ import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head
 from eventlog.support.timers import until_one_ends
-from projections.errors import CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
+from projections.errors import Behind, CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector.applied import AppliedReports, OnApplied
@@ -19,7 +19,7 @@ from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, reason_of_stop
 from projections.projector.leadership import Leadership, stand_by
 from projections.projector.reading import ProjectorReader
-from projections.projector.status import ProjectorProgress, ProjectorStatus
+from projections.projector.status import DATABASE, ProjectorProgress, ProjectorStatus
 from projections.projector.unparking import Unparked, unpark
 from projections.projector.waiting import PositionWaiters
 from projections.projector.writer import CheckpointWriter, pauses
@@ -127,9 +127,14 @@ class Projector:
     async def wait_for(self, sequence: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the promise: Behind, in that time
         """Return when everything up to `sequence` can be read, woken by the projector.
 
-        Raises Behind after `timeout` seconds, ProjectorStopped.
+        Raises Behind after `timeout` seconds, with the cause if the database takes no change, and ProjectorStopped.
         """
-        await self._waiters.wait(sequence, timeout)
+        try:
+            await self._waiters.wait(sequence, timeout)
+        except Behind as error:
+            if (refused := self._progress.status().refused) is None:
+                raise
+            raise Behind(f"{error}: {refused}") from error
 
     async def run(self, *, until: int | None = None) -> None:
         """Follow the log for ever, or up to sequence `until`.
@@ -171,7 +176,7 @@ class Projector:
             await self._follow(until)
             return
         while True:
-            if await self._advancing.patiently("the database", election.take):
+            if await self._advancing.patiently(DATABASE, election.take):
                 try:
                     if await self._lead(election, until):
                         return
@@ -184,7 +189,7 @@ class Projector:
 
     async def _lead(self, election: LeaderElection, until: int | None) -> bool:
         """Follow the log while it is this one's turn; whether it has come to its end."""
-        await self._advancing.patiently("the database", Migrations(self._store, self._model).pending)  # not of a newer program
+        await self._advancing.patiently(DATABASE, Migrations(self._store, self._model).pending)  # not of a newer program
         self.lead.set(held=True)
         following, _ = await until_one_ends(self._follow(until), election.lost())
         if following.cancelled():
@@ -205,11 +210,11 @@ class Projector:
             try:
                 await stand_by(election, self._advancing, backlog, self._reached, self._show)
             except StoreUnavailable as error:
-                self._progress.trouble("the database", error)
+                self._progress.trouble(DATABASE, error)
                 await asyncio.sleep(next(pauses()))
 
     def _reached(self) -> None:
-        self._progress.trouble("the database", None)
+        self._progress.trouble(DATABASE, None)
         self._progress.advance(self._advancing.lowest, 0)
         self._waiters.advance(self._advancing.lowest)
 
@@ -235,10 +240,10 @@ class Projector:
     # Beginning
 
     async def _begin(self) -> Head:
-        checkpoints = dict(await self._advancing.patiently("the database", self._store.checkpoints))
+        checkpoints = dict(await self._advancing.patiently(DATABASE, self._store.checkpoints))
         changed = [p for p in self._model.projections if p.name in checkpoints and checkpoints[p.name].version != p.version]
         if changed:
-            await self._advancing.patiently("the database", lambda: self._store.forget(changed))
+            await self._advancing.patiently(DATABASE, lambda: self._store.forget(changed))
             log.warning("projections have a new version and start at the beginning", projections=[p.name for p in changed])
         await self._advancing.load()
         head = await self._advancing.patiently("the log", self._log.head)

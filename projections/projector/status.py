@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import attrs
 
+DATABASE = "the database"
+"""A place of trouble, as `ProjectorProgress.trouble` takes it."""
 _WINDOW = 5.0
 _SAMPLE_EVERY = 0.1
 _CATCHING_UP_AFTER = 1.0
@@ -33,7 +35,8 @@ class ProjectorStatus:
     `position` is the sequence up to which every projection is applied, `head` the last sequence of the log as last asked,
     `lag_events` the commits between them, `lag_seconds` the age of the oldest commit that is not applied (0.0: there is
     none). They are None while the log does not answer. `rate` is commits per second over the last five seconds, `applied` the
-    commits since this projector began, `error` why it waits or has stopped, `since` when it entered this state.
+    commits since this projector began, `error` why it waits or has stopped, `since` when it entered this state. `refused` is why
+    the database takes no change now, None if it does.
     """
 
     state: ProjectorState
@@ -45,6 +48,7 @@ class ProjectorStatus:
     applied: int
     error: str | None
     since: datetime
+    refused: str | None = None
 
 
 class ProjectorProgress:
@@ -128,6 +132,7 @@ class ProjectorProgress:
             applied=self._applied,
             error=self._failure or "; ".join(self._troubles.values()) or None,
             since=self._since,
+            refused=self._troubles.get(DATABASE),
         )
 
     def _update(self) -> None:

@@ -21,7 +21,7 @@ from projections.projector.continuity import Tip, check_known
 from projections.projector.derive import Batch, Broken, apply
 from projections.projector.links import AggregateLinks, LinkCheck, follows
 from projections.projector.parking import Parking, by_place
-from projections.projector.status import ProjectorProgress
+from projections.projector.status import DATABASE, ProjectorProgress
 from projections.store import KEYS, Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
@@ -74,18 +74,18 @@ class CheckpointWriter:
 
     async def load(self) -> None:
         """Read the checkpoints and the parked aggregates."""
-        await self.note(await self.patiently("the database", self.store.checkpoints))
+        await self.note(await self.patiently(DATABASE, self.store.checkpoints))
 
     async def note(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         """Take it that the projections have come this far, by whomever."""
         self.checkpoints = {p.name: checkpoints[p.name] for p in self.model.projections if p.name in checkpoints}
-        self.parked = by_place(await self.patiently("the database", self.store.parked))
+        self.parked = by_place(await self.patiently(DATABASE, self.store.parked))
 
     async def begin(self, sequence: int) -> None:
         """Commits are given from now on that follow this sequence."""
         self._tip = Tip.at(self.model.stream, sequence, self.checkpoints.values())
         self._links.begin()
-        marks = await self.patiently("the database", lambda: self.store.marks(self.model.stream, above=sequence))
+        marks = await self.patiently(DATABASE, lambda: self.store.marks(self.model.stream, above=sequence))
         self._marks = {mark.sequence: mark for mark in marks}
 
     def record_at(self, sequence: int) -> str | None:
@@ -188,7 +188,7 @@ class CheckpointWriter:
             tries += 1
             return await self.store.advance(batch.steps, batch.keys, batch.parked, batch.marks)
 
-        outcome = await self.patiently("the database", store)
+        outcome = await self.patiently(DATABASE, store)
         if outcome is CheckpointOutcome.MISMATCH or (outcome is CheckpointOutcome.ALREADY and tries == 1):
             raise CheckpointMoved(
                 f"another projector has moved the checkpoints of read model {self.model.name!r}: only one may work on a database"
@@ -217,7 +217,9 @@ class CheckpointWriter:
                 self._progress.trouble(what, error)
                 if str(error) != reason:  # a long absence is one line, not one a second
                     reason = str(error)
-                    log.warning("projector waits", read_model=self.model.name, position=self.lowest, reason=reason)
+                    log.warning(
+                        "projector waits", read_model=self.model.name, position=self.lowest, reason=reason, cause=error.__cause__
+                    )
                 await asyncio.sleep(next(waits))
             else:
                 self._progress.trouble(what, None)

@@ -41,3 +41,8 @@ def changed_by(
 ) -> Sequence[Projection]:
     """The projections with a table whose shape a migration has changed. The shapes are by table."""
     return [one for one in projections if any(before.get(table.name) != after.get(table.name) for table in one.tables)]
+
+
+def any_row(tables: Sequence[str]) -> str:
+    """A statement that looks into each of these tables."""
+    return "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM {quoted(table)}) AS t{place}" for place, table in enumerate(tables))  # noqa: S608 - quoted

@@ -265,6 +265,11 @@ class ReadSide(Collector):
         head = await self._log.head()
         await self.projector.wait_for(head.last, READ_YOUR_WRITES)
 
+    def trouble(self) -> str:
+        """Return the reason why commands take long: appends fail, or the tables take no change. An empty text: not known."""
+        writes = self._log.writes.now()
+        return (writes.reason if writes.fail else self.projector.status().refused) or ""
+
     def checks(self) -> Mapping[str, Check]:
         """Return the checks that have to pass before the process is ready."""
         return self._readiness.checks()

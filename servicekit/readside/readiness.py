@@ -20,7 +20,7 @@ from projections.model import ReadModel
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
 from projections.rebuild.upgrade import SchemaUpgrade
-from projections.store import Store
+from projections.store import KEYS, Store
 from servicekit.broker.broker_watch import BrokerWatch, raise_if_failing
 from servicekit.readside.parked import note_of
 from servicekit.serving.background import BackgroundWork
@@ -93,10 +93,16 @@ class Readiness:
             raise Unavailable(self.keys.reading)
         writes = await self.broker.writes()
         raise_if_failing(writes)
+        if status.refused is not None:
+            raise Unavailable(
+                f"commands with an idempotency key are refused, because the tables lack the last keys: {status.refused}"
+            )
+        await self.store.check_readable([KEYS.name])
         return Unknown(writes.reason) if writes.state is WriteState.UNKNOWN else None
 
     async def _check_database(self) -> None:
         await self._migrations.pending()  # a newer program may have changed the tables
+        await self.store.check_readable([table.name for projection in self.model.projections for table in projection.tables])
 
     async def _check_read_model(self) -> None:
         if (reason := self.handover.reason()) is not None:

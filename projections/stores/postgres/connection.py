@@ -10,10 +10,13 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg
+import structlog
 
 from projections.errors import ArgumentRefused, ProjectionError, RowRefused, StoreDamaged, StoreUnavailable
 from projections.model import timestamp_text
 from projections.stores.names import quoted
+
+_log = structlog.get_logger(__name__)
 
 CONNECT_TIMEOUT = 5.0
 """Seconds to connect."""
@@ -30,9 +33,34 @@ _SETTINGS = {
 }
 """A process or host that is gone is noticed within five seconds, and the locks of its sessions are released."""
 
-_AWAY = ("08", "25", "28", "3D", "3F", "40", "53", "55", "57", "58", "0A000", "42501")
-"""Classes and codes of errors (https://www.postgresql.org/docs/current/errcodes-appendix.html) that end when something outside of
-this program changes. 0A000: a statement was prepared for tables that a migration has changed; the next try prepares it."""
+_LOST = "the connection to the server was lost: look at the server and the network"
+_AWAY = {
+    "55P03": "a table is locked by another session: look at pg_locks, and end that session",
+    "53100": "the disk of the server is full: make room",
+    "53200": "the memory of the server is used up",
+    "53300": "the server has no free connection: raise max_connections, or end sessions",
+    "57014": "the server did not answer in time: look at its load and its locks",
+    "57P01": _LOST,
+    "57P02": _LOST,
+    "57P03": "the server starts, stops or recovers: wait, and look at its log",
+    "42501": "the user of the address may not do this: grant it the rights on the schema",
+    "0A000": "the tables were changed by a migration: try again",
+    "08": _LOST,
+    "25": "the server takes no write now: look whether it is a standby or set to read only",
+    "28": "the server refuses the user or the password: look at the address of the database",
+    "3D": "the server has no such database: look at the address, or create it",
+    "3F": "the database has no such schema: look at the address, or create it",
+    "40": "another session changed the same rows: try again",
+    "53": "the server is short of a resource: look at its log",
+    "55": "an object is in use by another session: look at pg_locks",
+    "57": "the statement was stopped on the server: look at its log",
+    "58": "the server has an error of its system: look at its disk and its log",
+}
+"""The cause and the remedy for each code or class of errors (https://www.postgresql.org/docs/current/errcodes-appendix.html) that
+ends when something outside of this program changes. The first that fits counts. 0A000: a statement was prepared for tables that a
+migration has changed; the next try prepares it."""
+_UNREACHED = "the server cannot be reached: look whether it runs, and at its address"
+_SILENT = "the server did not answer in time: look at the server, its load and its locks"
 _DAMAGED = ("XX001", "XX002")
 _REFUSED = ("22", "23", "54")
 
@@ -89,22 +117,35 @@ def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[Non
         code = error.sqlstate or ""
         said = f"{address}: {error}"
         if code.startswith(_DAMAGED):
+            _log.debug("the database is damaged", database=str(address), reason=str(error))
             raise StoreDamaged(
-                f"{said}: stop the services, empty the database and start again; the read model is rebuilt from the log"
+                f"{address}: a page or an index of it is damaged: stop the services, empty the database and start again; the "
+                "read model is rebuilt from the log"
             ) from error
         if code.startswith(_REFUSED):
             raise unbindable(said) from error
-        if code.startswith(_AWAY):
-            raise StoreUnavailable(said) from error
-        raise ProjectionError(said) from error
+        if (reason := _reason_away(code)) is not None:
+            raise _unavailable(address, reason, error) from error
+        _log.error("a statement failed", database=str(address), reason=str(error))
+        raise ProjectionError(f"{address}: a statement of this program failed, see its log") from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError, OverflowError, UnicodeEncodeError) as error:
-        if isinstance(error, asyncpg.InterfaceError) and not isinstance(error, ValueError):
-            raise StoreUnavailable(f"{address}: {error}") from error  # the connection was closed
-        if isinstance(error, asyncpg.InternalClientError):
-            raise StoreUnavailable(f"{address}: {error}") from error
+        if isinstance(error, asyncpg.InternalClientError) or (
+            isinstance(error, asyncpg.InterfaceError) and not isinstance(error, ValueError)
+        ):
+            raise _unavailable(address, _LOST, error) from error
         raise unbindable(f"{address}: a value that Postgres cannot hold: {error}") from error
     except (OSError, TimeoutError) as error:
-        raise StoreUnavailable(f"{address}: {str(error) or 'no answer in time'}") from error
+        raise _unavailable(address, _SILENT if isinstance(error, TimeoutError) else _UNREACHED, error) from error
+
+
+def _reason_away(code: str) -> str | None:
+    return next((reason for begin, reason in _AWAY.items() if code.startswith(begin)), None)
+
+
+def _unavailable(address: DatabaseAddress, reason: str, error: Exception) -> StoreUnavailable:
+    """The error for a user. The text of the driver is for the log."""
+    _log.debug("the database refuses", database=str(address), reason=str(error) or type(error).__name__)
+    return StoreUnavailable(f"{address}: {reason}")
 
 
 async def connect(address: DatabaseAddress, *, command_timeout: float | None = None, **settings: str) -> Any:

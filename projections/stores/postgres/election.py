@@ -32,6 +32,8 @@ KEY_WITHIN = "hashtextextended('read model ' || $2 || ' ' || $1, 0)"
 """As KEY, of another schema."""
 _TRY = f"SELECT pg_try_advisory_lock({KEY})"
 _POLL = 0.02
+_LOCKED_FOR = "1s"
+"""Time for which a write waits for a lock. Then the cause is known, and the projector tries again."""
 _LONGEST_NAME = 60
 _SILENCE = 1.0
 """Seconds after which who listens looks whether it may lead now."""
@@ -117,7 +119,7 @@ class PostgresElection:
     async def _connected(self) -> Any:
         """The connection that would write, kept from one look to the next."""
         if self._candidate is None or self._candidate.is_closed():
-            self._candidate = await connect(self._address, command_timeout=self._write_timeout)
+            self._candidate = await connect(self._address, command_timeout=self._write_timeout, lock_timeout=_LOCKED_FOR)
         await self._name(self._candidate)
         return self._candidate
 

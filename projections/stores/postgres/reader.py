@@ -22,7 +22,7 @@ from projections.store import (
     SchemaVersion,
     Snapshot,
 )
-from projections.stores.names import CHECKPOINTS, quoted
+from projections.stores.names import CHECKPOINTS, any_row, quoted
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (
     DatabaseAddress,
@@ -36,6 +36,8 @@ from projections.stores.postgres.transactions import LONG, transaction
 
 CONNECTIONS = 12
 """Queries that one process has under way at most; more wait for their turn."""
+_LOCKED_FOR = "500ms"
+"""Time for which a look at a table waits for a lock: less than the second of a check of readiness."""
 _ROW_BYTES = 100
 """Bytes of a row in a table that the server has not counted yet."""
 _SIZES = """
@@ -145,6 +147,13 @@ class PostgresReader:
 
     def state(self) -> None:
         """See `projections.store.Reader.state`: it would cost as much as a query."""
+
+    async def check_readable(self, tables: Sequence[str]) -> None:
+        """See `projections.store.Reader.check_readable`."""
+        if tables:
+            with translated(self.address):
+                async with self._asked().borrowed(in_transaction=True) as connection:
+                    await connection.execute(f"BEGIN READ ONLY; SET LOCAL lock_timeout = '{_LOCKED_FOR}'; {any_row(tables)}")
 
     async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
         """About how many rows these tables have: as the server last counted them, else by the size of the table."""

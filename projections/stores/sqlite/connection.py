@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from eventlog.support.files import make_private
 from projections.errors import ArgumentRefused, ProjectionError, RowRefused, StoreDamaged, StoreForeign, StoreUnavailable
 from projections.model import timestamp_text
@@ -17,20 +19,29 @@ from projections.model import timestamp_text
 APPLICATION_ID = 0x67637464
 """Marks a database file as one of ours (https://www.sqlite.org/pragma.html#pragma_application_id)."""
 
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_REFUSED = {sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG}
-_AWAY = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_PROTOCOL,
-    sqlite3.SQLITE_READONLY,
+_log = structlog.get_logger(__name__)
+
+_DAMAGED = {
+    sqlite3.SQLITE_CORRUPT: "its pages contradict one another",
+    sqlite3.SQLITE_NOTADB: "it is not a database",
+    None: "a text in it is not UTF-8",
 }
+_REFUSED = {sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG}
+_LOCKED = "it is locked by another program: end that program's transaction"
+_DISK = "it cannot be read or written: look at the disk and its log"
+_AWAY = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: look at the file, its directory and their permissions",
+    sqlite3.SQLITE_FULL: "it cannot grow, because the disk or a quota is full: make room",
+    sqlite3.SQLITE_INTERRUPT: "the query was interrupted",
+    sqlite3.SQLITE_IOERR: _DISK,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_NOMEM: "the memory of the process is used up",
+    sqlite3.SQLITE_PERM: "it may not be accessed: look at the permissions of the file",
+    sqlite3.SQLITE_PROTOCOL: _LOCKED,
+    sqlite3.SQLITE_READONLY: "it may not be written: look at the permissions of the file and its directory",
+}
+"""The cause and the remedy for each error that ends when something outside of this program changes."""
 _UNBINDABLE = (sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError, UnicodeEncodeError)
 
 
@@ -54,21 +65,26 @@ def translated(path: Path, *, asked: bool = False) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         primary = None if code is None else code & 0xFF
-        if primary in _DAMAGED or (primary is None and "decode to UTF-8" in str(error)):
-            raise damaged(path, str(error)) from error
+        if (primary is not None and primary in _DAMAGED) or (primary is None and "decode to UTF-8" in str(error)):
+            _log.debug("the database is damaged", database=str(path), reason=str(error))
+            raise damaged(path, _DAMAGED[primary]) from error
         if primary in _REFUSED:
             raise RowRefused(f"{path}: {error}") from error
-        if primary in _AWAY:
-            raise StoreUnavailable(f"{path}: {error}") from error
+        if primary is not None and primary in _AWAY:
+            _log.debug("the database refuses", database=str(path), reason=str(error))
+            raise StoreUnavailable(f"{path}: {_AWAY[primary]}") from error
         if isinstance(error, _UNBINDABLE):
             raise unbindable(f"{path}: {error}") from error
-        raise ProjectionError(f"{path}: {error}") from error
+        _log.error("a statement failed", database=str(path), reason=str(error))
+        raise ProjectionError(f"{path}: a statement of this program failed, see its log") from error
     except UnicodeDecodeError as error:  # of the text of SQLite's error, which quotes a damaged schema
-        raise damaged(path, f"a text of its schema is not UTF-8: {error}") from error
+        _log.debug("the database is damaged", database=str(path), reason=str(error))
+        raise damaged(path, "a text of its schema is not UTF-8") from error
     except _UNBINDABLE as error:
         raise unbindable(f"{path}: a value that SQLite cannot hold: {error}") from error
     except OSError as error:
-        raise StoreUnavailable(f"{path}: {error}") from error
+        _log.debug("the database refuses", database=str(path), reason=str(error))
+        raise StoreUnavailable(f"{path}: {_DISK}") from error
 
 
 def connect_writer(path: Path, *, busy_timeout: float) -> sqlite3.Connection:

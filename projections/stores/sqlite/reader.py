@@ -15,7 +15,7 @@ from eventlog.commands.outcomes import KeyUse
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import StoredColumn, Table
 from projections.store import KEYS, Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot
-from projections.stores.names import quoted
+from projections.stores.names import any_row, quoted
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
 from projections.stores.sqlite.transactions import ReadConnections, SQLiteReadTransaction, rows_of
@@ -200,6 +200,11 @@ class SQLiteReader:
         # A new connection: pages in the cache of an older one would not be read from the disk.
         with closing(connect_reader(self.file, busy_timeout=5)) as connection:
             return [str(text) for (text,) in connection.execute(pragma)]
+
+    async def check_readable(self, tables: Sequence[str]) -> None:
+        """See `projections.store.Reader.check_readable`."""
+        if tables:
+            await self.fetch_one(any_row(tables))
 
     async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
         """About how many rows these tables have: the highest row number ever used."""

@@ -45,7 +45,7 @@ class SQLiteStore(SQLiteReader):
         path: Path,
         *,
         patience: float = 2.0,
-        write_timeout: float = 5.0,
+        write_timeout: float = 1.0,
         is_copy: bool = False,
         on_waiting: Callable[[str], object] | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 import pytest
 
@@ -17,7 +17,7 @@ from eventlog import (
     TooLarge,
     Unavailable,
 )
-from eventlog.commands import Commands, Outcome
+from eventlog.commands import Commands, CommandStep, Outcome, nothing_sent
 from eventlog.commands.outcomes import KeyUse
 from tests.eventlog.commands.counters import KeysInTheLog, Slow, add, history, other_writer
 from tests.support.log.counter import COUNTER, Add, Short
@@ -189,3 +189,46 @@ class TestKeys:
     async def test_a_key_without_a_read_model_is_a_programming_error(self, log: Slow) -> None:
         with pytest.raises(ValueError, match="idempotency"):
             await add(Commands(log), 1, key="k")
+
+
+class KeysLater:
+    """A read model that is asked for keys and answers when it is `reached`."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse | Unavailable]:
+        await self.reached.wait()
+        return {}
+
+
+async def given_up(command: Awaitable[object]) -> TimeoutError:
+    """The error of a caller that waits for a moment."""
+    with pytest.raises(TimeoutError) as raised:
+        async with asyncio.timeout(0.02):
+            await command
+    return raised.value
+
+
+class TestGivingUp:
+    """The error tells a caller that gives up whether its command can take effect later."""
+
+    @pytest.mark.parametrize("together", [False, True])
+    async def test_a_command_that_was_not_sent_has_no_effect_later(self, log: Slow, *, together: bool) -> None:
+        keys = KeysLater()
+        commands = Commands(log, keys=keys)
+        context = Context(key="k", fingerprint="f")
+        five = Add(amount=5)
+        if together:
+            error = await given_up(commands.execute_together([CommandStep(COUNTER, "one", five)], context))
+        else:
+            error = await given_up(commands.execute(COUNTER, "one", five, context))
+        assert nothing_sent(error)
+        keys.reached.set()
+        await add(commands, 1)
+        assert [commit.state.total for commit in await history(log)] == [1]
+
+    async def test_of_a_command_that_was_sent_that_is_not_said(self, commands: Commands, log: Slow) -> None:
+        log.gate.clear()
+        assert not nothing_sent(await given_up(add(commands, 5)))
+        log.gate.set()
