@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import structlog
 
-from eventlog import Commit, Context, EventLogError
+from eventlog import Commit, Context, EventLogError, Unavailable
 from eventlog.privacy.encryption import PersonalDataCipher
+from eventlog.privacy.fields import MISSING
 from pantry.domain.person import CATEGORY, PERSON, ErasePerson
 from pantry.readmodel.queries import PantryQueries
 from projections.errors import ProjectionError
@@ -22,6 +24,8 @@ from servicekit.readside import ReadSide
 _log = structlog.get_logger(__name__)
 
 _PAUSE = 1.0
+_LOOKS_AGAIN = 5.0
+"""Seconds between two looks for keys that are missing."""
 
 
 class Erasures:
@@ -36,6 +40,7 @@ class Erasures:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._people = people
+        people.erased = self._erased
         self._queries = queries
         self._now = now
         self._side = side
@@ -45,15 +50,48 @@ class Erasures:
     async def erase(self, name: str, context: Context) -> int | None:
         """Make the data of a person unreadable, and return the sequence of the log from which on it is erased.
 
-        None if the person had no data to erase. Later data of the person is kept under a new key. Raises Unavailable.
+        None if the person had no data to erase. Later data of the person is kept under a new key. Raises Unavailable, also while
+        keys are missing that can be the person's: a key that is there is destroyed before.
         """
+        await self._look()
         key = await self._people.find(name)
         if key is None:
+            self._check_complete()
             return None
         command = ErasePerson(key=key.id, at=self._now())
         outcome = await self._side.commands.execute(PERSON, key.id, command, context)
         await self._people.destroy(key)
+        self._check_complete()
         return outcome.sequence
+
+    def note(self) -> str | None:
+        """Return the keys that are missing, None without one."""
+        count = len(self._people.missing)
+        if not count:
+            return None
+        return (
+            f"keys of persons: {count} are missing, and their fields read {MISSING}: restore the stream with the keys, "
+            "see docs/guides/operation.md, Backup and restore"
+        )
+
+    def _check_complete(self) -> None:
+        if (note := self.note()) is not None:
+            raise Unavailable(f"the person cannot be erased completely: {note}; then repeat the erasure")
+
+    async def _erased(self, now: bool) -> Sequence[str]:  # noqa: FBT001 - the shape of `PersonalDataCipher.erased`
+        try:
+            if now:
+                await self._side.wait_for_head()
+            return await self._queries.erased()
+        except ProjectionError as error:
+            raise Unavailable(f"the erasures cannot be read: {error}") from error
+
+    async def _look(self) -> None:
+        try:
+            await self._side.wait_for_head()
+            await self._people.look_for(await self._queries.key_ids())
+        except ProjectionError as error:
+            raise Unavailable(f"the ids of keys cannot be read: {error}") from error
 
     def applied(self, commits: Sequence[Commit]) -> None:
         """Handle commits that can be read now: forget the keys of erased persons, and their shown data."""
@@ -66,7 +104,7 @@ class Erasures:
             self._news.set()
 
     async def run(self) -> None:
-        """Destroy the keys of all who were erased, as they are and wherever one is left, until cancelled."""
+        """Destroy the keys of all who were erased, wherever one is left, and look for missing keys, until cancelled."""
         swept = False
         while True:
             some = set(self._waiting)
@@ -74,6 +112,13 @@ class Erasures:
                 if not swept:
                     some.update(await self._queries.erased())
                 left = await self._people.destroy_all(sorted(some)) if some else 0
+                if not swept:
+                    await self._look()
+                elif self._people.missing:
+                    await self._people.look_for(tuple(self._people.missing))
+                    if not self._people.missing:
+                        swept = False  # restored keys can be of erased persons
+                        continue
             except (EventLogError, ProjectionError) as error:
                 _log.warning("keys of erased persons wait to be destroyed", reason=str(error))
                 await asyncio.sleep(_PAUSE)
@@ -82,5 +127,6 @@ class Erasures:
                 _log.info("keys of erased persons destroyed", keys=left)
             swept = True
             self._waiting -= some
-            await self._news.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), _LOOKS_AGAIN if self._people.missing else None)
             self._news.clear()

@@ -46,6 +46,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     assert access is not None, "the service has tokens"
     queries = PantryQueries(running.store, people)
     erasures = Erasures(people, queries, side)
+    side.add_note(erasures.note)
     execution = Execution(running.log, side.commands, now=side.broker.clock.now, trouble=side.trouble)
     pantry = Pantry(execution, queries, caught_up=side.wait_for_head)
     return Parts(

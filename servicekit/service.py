@@ -223,7 +223,11 @@ class Service:
         return ServiceAccess(directory, commands, shared=shared_token(settings))
 
     def _edge(self, settings: Serving, running: Running) -> Edge:
-        side = running.side
+        side, people = running.side, running.people
+
+        def state() -> object:
+            return None if people is not None and people.missing else side.state()  # keys can come back, and no row changes
+
         return attrs.evolve(
             self.edge,
             guard=running.guard,
@@ -232,7 +236,7 @@ class Service:
             position=lambda: side.projector.position,
             wait_for=side.wait_for,
             unseen=side.unseen,
-            kept=KeptAnswers(side.state, lambda: side.projector.position),
+            kept=KeptAnswers(state, lambda: side.projector.position),
         )
 
     def _application(self, edge: Edge, side: ReadSide, parts: Parts) -> web.Application:

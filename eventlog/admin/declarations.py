@@ -48,17 +48,23 @@ class DeclarationInvalid(EventLogError):
 class Stream:
     """A stream that shall exist: its name, its configuration in the server's fields (nanoseconds, bytes), its purpose.
 
-    With `incarnation` it gets a random id in its metadata when it is created. A stream that is `apart` is never copied together
-    with the others (`eventlog.admin.backup`). `aim` is its declared size, if its size is fitted to a disk
-    (`eventlog.admin.sizes`).
+    With `incarnation` it gets a random id in its metadata when it is created. With `keys_of` it has the keys of sealed events:
+    `stream` has these events, and the category `erased` an aggregate for each erased key. It is never copied together with the
+    others (`eventlog.admin.backup`), nor created while it has to be restored. `aim` is its declared size, if its size is fitted
+    to a disk (`eventlog.admin.sizes`).
     """
 
     name: str
     config: Mapping[str, Any]
     kind: Kind = "stream"
     incarnation: bool = False
-    apart: bool = False
+    keys_of: Mapping[str, str] | None = None
     aim: int | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is never copied together with the others."""
+        return self.keys_of is not None
 
 
 @attrs.frozen
@@ -219,8 +225,8 @@ def parse(
 
 
 def _stream(name: str, fields: dict[str, Any]) -> Stream:
-    incarnation, apart = fields.pop("incarnation", False), fields.pop("apart", False)
-    return Stream(name, _checked(name, fields, _STREAM_FIELDS), incarnation=incarnation, apart=apart)
+    incarnation, keys_of = fields.pop("incarnation", False), fields.pop("keys_of", None)
+    return Stream(name, _checked(name, fields, _STREAM_FIELDS), incarnation=incarnation, keys_of=keys_of)
 
 
 def _consumer(name: str, fields: dict[str, Any]) -> Consumer:

@@ -17,6 +17,7 @@ import structlog
 
 from eventlog.admin.closed import reason_of
 from eventlog.admin.declarations import Consumer, Declarations, Stream
+from eventlog.admin.key_streams import needs_restore
 from eventlog.admin.sizes import AIM, DiskRoom, fitted
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import (
@@ -69,7 +70,8 @@ class Drift:
 
     def __str__(self) -> str:
         if not self.field:
-            return f"{self.kind} {self.name}: missing ({self.action})"
+            remedy = ": restore its copy, or `projections streams apply --new-keys`" if self.action == "by hand" else ""
+            return f"{self.kind} {self.name}: missing ({self.action}{remedy})"
         return f"{self.kind} {self.name}: {self.field} is {self.found!r}, declared {self.wanted!r} ({self.action})"
 
 
@@ -85,17 +87,19 @@ def incarnation_of(info: Mapping[str, Any]) -> str:
     return given or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{config['name']} {info['created']}"))
 
 
-async def plan(connection: Connection, declarations: Declarations) -> list[Drift]:
-    """Return the differences on the server, without changing it. Raises Unavailable."""
+async def plan(connection: Connection, declarations: Declarations, *, new_keys: bool = False) -> list[Drift]:
+    """Return the differences on the server, without changing it. `new_keys` as in `apply`. Raises Unavailable."""
     found = await asyncio.gather(
         *(_stream_info(connection, stream.name) for stream in declarations.streams),
         *(_consumer_info(connection, consumer) for consumer in declarations.consumers),
     )
     count = len(declarations.streams)
+    streams = list(zip(declarations.streams, found[:count], strict=True))
+    lost = () if new_keys else [stream for stream, info in streams if info is None and await needs_restore(connection, stream)]
     return [
         *(
-            drift
-            for stream, info in zip(declarations.streams, found[:count], strict=True)
+            attrs.evolve(drift, action="by hand") if stream in lost else drift
+            for stream, info in streams
             for drift in _stream_drift(stream, info)
         ),
         *(
@@ -138,11 +142,17 @@ def lacking_replicas(stream: Stream, info: Mapping[str, Any]) -> str | None:
 
 
 async def apply(
-    connection: Connection, declarations: Declarations, *, room: DiskRoom | None = None, patience: float = PATIENCE
+    connection: Connection,
+    declarations: Declarations,
+    *,
+    room: DiskRoom | None = None,
+    patience: float = PATIENCE,
+    new_keys: bool = False,
 ) -> list[Drift]:
     """Create and update all that may be changed, and return the other differences for a person. It is idempotent.
 
-    With the `room` of the server, declared sizes are aims (`eventlog.admin.sizes`).
+    With the `room` of the server, declared sizes are aims (`eventlog.admin.sizes`). A stream of keys that is not there is left to
+    a person if the log has events sealed with its keys, since a restore replaces no stream; with `new_keys` it is created.
 
     A cluster that has just been started may lack a leader or some of its servers. They are awaited for `patience` seconds. Raises
     Unavailable, also if the server lacks the storage that a stream asks for, and Refused for a declaration that the server does
@@ -150,7 +160,8 @@ async def apply(
     """
 
     async def applied() -> list[Drift]:
-        return await _apply(connection, declarations if room is None else await _fitted(connection, declarations, room))
+        wanted = declarations if room is None else await _fitted(connection, declarations, room)
+        return await _apply(connection, wanted, new_keys=new_keys)
 
     left = await persist(connection, applied, patience)
     for drift in left:
@@ -163,11 +174,11 @@ async def _fitted(connection: Connection, declarations: Declarations, room: Disk
     return fitted(declarations, {info["config"]["name"]: info["config"] for info in infos if info is not None}, room)
 
 
-async def _apply(connection: Connection, declarations: Declarations) -> list[Drift]:
+async def _apply(connection: Connection, declarations: Declarations, *, new_keys: bool) -> list[Drift]:
     refused: set[tuple[str, str]] = set()
     left: list[Drift] = []
     for _ in range(_ROUNDS):  # another process may be first with any step: look again
-        left = await plan(connection, declarations)
+        left = await plan(connection, declarations, new_keys=new_keys)
         left = [attrs.evolve(d, action="by hand") if (d.kind, d.name) in refused else d for d in left]
         if all(drift.action == "by hand" for drift in left):
             break

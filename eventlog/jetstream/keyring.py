@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import msgspec
 
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
+from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Key
@@ -65,6 +66,8 @@ class JetStreamKeyring:
 
     async def find(self, person: str) -> Key | None:
         """See `eventlog.privacy.encryption.Keyring.find`."""
+        if await self._info() is None:
+            return None
         request = {"last_by_subj": await self._subject(person)}
         found = await persist(self._connection, lambda: self._reads.certainly(request), PATIENCE)
         return None if found is None else _key(found)
@@ -72,6 +75,8 @@ class JetStreamKeyring:
     async def after(self, place: int) -> Sequence[Key]:
         """See `eventlog.privacy.encryption.Keyring.after`."""
         keys: list[Key] = []
+        if await self._info() is None:
+            return keys
 
         def request() -> dict[str, object]:
             return {"next_by_subj": f"{self._prefix}.*", "seq": (keys[-1].place if keys else place) + 1}
@@ -105,10 +110,20 @@ class JetStreamKeyring:
 
     async def _subject(self, person: str) -> str:
         if self._digesting is None:
-            info = await persist(self._connection, lambda: ask(self._connection, f"STREAM.INFO.{self._stream}"), PATIENCE)
+            if (info := await self._info()) is None:
+                raise Unavailable(f"the stream {self._stream} with the keys of persons is missing: restore its copy")
             self._digesting = incarnation_of(info).encode()
         digest = hmac.new(self._digesting, person.encode(), hashlib.sha256).hexdigest()
         return f"{self._prefix}.{digest[:_DIGEST]}"
+
+    async def _info(self) -> dict[str, Any] | None:
+        try:
+            return await persist(self._connection, lambda: ask(self._connection, f"STREAM.INFO.{self._stream}"), PATIENCE)
+        except Refused as error:
+            if error.number != STREAM_MISSING:
+                raise
+            self._digesting = None  # the stream that comes back can be another one
+            return None
 
 
 def _key(stored: StoredMessage) -> Key:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -20,12 +21,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
 from eventlog.commit import Commit, Proposal, RecordedEvent
 from eventlog.errors import UndecodableCommit
-from eventlog.privacy.fields import ERASED, SEALED, PersonalFields, person_of, plain_name
+from eventlog.privacy.fields import ERASED, MISSING, SEALED, PersonalFields, person_of, plain_name
 from eventlog.registry import Registry
 
 KEY_BYTES = 32
 _ID_BYTES = 16
 _NONCE_BYTES = 12
+_LOOKS_AGAIN = 2.0
+"""Seconds between two looks at all keys for one that is missing: restored keys can have any place."""
 
 
 @attrs.frozen
@@ -85,19 +88,31 @@ def _place(subject: str, type_: str) -> bytes:
 
 
 class PersonalDataCipher:
-    """Seals and opens, with the keys it has seen: a key is looked for once.
+    """Seals and opens, with the keys it has seen.
 
-    `forget` it when a person is erased by another process; nothing else tells.
+    A person is erased only if the log has the erasure: `erased` gives the ids of the keys of all who were erased before, and
+    is asked before the first key is used. `forget` tells it of later ones. A key that is not there for another reason is missing.
     """
 
-    def __init__(self, keyring: Keyring) -> None:
+    def __init__(self, keyring: Keyring, *, now: Callable[[], float] = time.monotonic) -> None:
+        self.erased: Callable[[bool], Awaitable[Collection[str]]] = _nobody
+        """The ids of the keys of erased persons, by the log; True: by all that is in the log now. Raises Unavailable."""
         self._keyring = keyring
+        self._now = now
+        self._began = False
+        self._looked_at = 0.0
+        self._missing: set[str] = set()
         self._keys: dict[str, Key] = {}
         self._ciphers: dict[str, AESGCMSIV] = {}
         self._by_person: dict[str, Key] = {}
         self._erased: set[str] = set()
         self._reached = 0
         self._looking = asyncio.Lock()
+
+    @property
+    def missing(self) -> Collection[str]:
+        """The ids of keys that were asked for and are neither in the keyring nor erased, as it was at the last look."""
+        return self._missing
 
     # Writing
 
@@ -119,6 +134,7 @@ class PersonalDataCipher:
         return f"{key.id}.{urlsafe_b64encode(nonce + sealed).decode()}"
 
     async def _key_of(self, person: str) -> Key:
+        await self._begin()
         key = await self._keyring.key_of(person)
         while key.id in self._erased:  # and its end has not come yet: later data has a new key
             await self._keyring.destroy(key)
@@ -135,7 +151,7 @@ class PersonalDataCipher:
     # Reading
 
     async def decrypt(self, commit: Commit, registry: Registry) -> Sequence[RecordedEvent]:
-        """The events of a commit with their personal fields: ERASED where the key is gone.
+        """The events of a commit with their personal fields: ERASED if the person is, MISSING without the key.
 
         Raises Unavailable, UndecodableCommit.
         """
@@ -144,22 +160,40 @@ class PersonalDataCipher:
         if not sealed:
             return events
         opened = iter(await self.open(sealed))
-        return tuple(event if event.sealed is None else _with(event, next(opened) or ERASED, registry) for event in events)
+        return tuple(event if event.sealed is None else _with(event, next(opened), registry) for event in events)
 
-    async def open(self, sealed: Sequence[Ciphertext]) -> Sequence[Mapping[str, str] | None]:
-        """The personal fields by their names, in the same order; None where the key is gone.
+    async def open(self, sealed: Sequence[Ciphertext]) -> Sequence[Mapping[str, str] | str]:
+        """The personal fields by their names, in the same order, or the text that each of them has: ERASED or MISSING.
 
         Raises Unavailable, and UndecodableCommit for a text that was not sealed for that place.
         """
-        if any(one.key_id not in self._keys and one.key_id not in self._erased for one in sealed):
-            await self._look()
-            self._erased.update(one.key_id for one in sealed if one.key_id not in self._keys)
+        await self.look_for({one.key_id for one in sealed})
         return [self._open(one) for one in sealed]
 
-    def _open(self, sealed: Ciphertext) -> Mapping[str, str] | None:
+    async def look_for(self, ids: Collection[str]) -> None:
+        """Load the keys with these ids. `missing` has the ones that are not there. Raises Unavailable."""
+        await self._begin()
+        unknown = self._unknown(ids)
+        if not unknown:
+            return
+        async with self._looking:
+            is_new = bool(self._unknown(unknown) - self._missing)
+            if is_new:
+                await self._load(self._reached)
+            if self._unknown(unknown) and (is_new or self._now() - self._looked_at >= _LOOKS_AGAIN):
+                await self._load(0)
+                for id_ in await self.erased(True):  # noqa: FBT003 - one of two forms; after the keys: the event of an erasure precedes the key's end
+                    self.forget(id_)
+                self._looked_at = self._now()
+            self._missing = self._unknown(self._missing | unknown)
+
+    def _unknown(self, ids: Collection[str]) -> set[str]:
+        return {id_ for id_ in ids if id_ not in self._keys and id_ not in self._erased}
+
+    def _open(self, sealed: Ciphertext) -> Mapping[str, str] | str:
         key = self._keys.get(sealed.key_id)
         if key is None:
-            return None
+            return ERASED if sealed.key_id in self._erased else MISSING
         try:
             bytes_ = urlsafe_b64decode(sealed.text.partition(".")[2])
             plain = self._cipher(key).decrypt(bytes_[:_NONCE_BYTES], bytes_[_NONCE_BYTES:], sealed.place)
@@ -168,13 +202,18 @@ class PersonalDataCipher:
         fields: Mapping[str, str] = msgspec.json.decode(plain)
         return fields
 
-    async def _look(self) -> None:
-        """Load all keys that were made since the last call."""
-        async with self._looking:
-            for key in await self._keyring.after(self._reached):
-                if key.id not in self._erased:
-                    self._keys[key.id] = key
-                self._reached = key.place
+    async def _begin(self) -> None:
+        """Forget the keys of all who were erased before this process started, which a restored copy of the keys can have."""
+        if not self._began:
+            for id_ in await self.erased(False):  # noqa: FBT003 - likewise
+                self.forget(id_)
+            self._began = True
+
+    async def _load(self, place: int) -> None:
+        for key in await self._keyring.after(place):
+            if key.id not in self._erased:
+                self._keys[key.id] = key
+            self._reached = max(self._reached, key.place)
 
     # Erasing
 
@@ -199,9 +238,14 @@ class PersonalDataCipher:
     def forget(self, id_: str) -> None:
         """The person with that key is erased: do not read with it any more, nor write."""
         self._erased.add(id_)
+        self._missing.discard(id_)
         self._keys.pop(id_, None)
         self._ciphers.pop(id_, None)
         self._by_person = {person: key for person, key in self._by_person.items() if key.id != id_}
+
+
+async def _nobody(now: bool) -> Collection[str]:  # noqa: ARG001, FBT001 - the shape of `erased`
+    return ()
 
 
 async def revealed(commit: Commit, registry: Registry, people: PersonalDataCipher | None) -> Sequence[RecordedEvent]:

@@ -15,7 +15,9 @@ import attrs
 T = TypeVar("T")
 
 ERASED = "[erased]"
-"""The text of a personal field if the person's key is gone."""
+"""The text of a personal field if the person was erased."""
+MISSING = "[key missing]"
+"""The text of a personal field if the keyring lacks the person's key, and the log has no erasure of it."""
 SEALED = "[sealed]"
 """The text of a personal field for a reader without a keyring."""
 

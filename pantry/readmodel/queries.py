@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
-from eventlog.privacy.fields import ERASED
 from pantry.domain import gtin, product
 from pantry.domain.quantity import ONE
 from pantry.readmodel.statements import MOVEMENTS, UNDONE, movements_sql, passed, past_sql, place, place_of, products_sql
@@ -26,7 +25,6 @@ from projections.store import Queryable, Row
 
 _MOVEMENT_TYPE = "MovementRecorded"
 _CONFIRMED_TYPE = "StockConfirmed"
-_ERASED: Mapping[str, str] = dict.fromkeys(PERSONAL, ERASED)
 
 
 class PantryQueries:
@@ -109,11 +107,20 @@ class PantryQueries:
         if self._people is None or not sealed:
             return {}
         found = await self._people.open(list(sealed.values()))
-        return {number: _ERASED if one is None else one for number, one in zip(sealed, found, strict=True)}
+        return {
+            number: dict.fromkeys(PERSONAL, one) if isinstance(one, str) else one
+            for number, one in zip(sealed, found, strict=True)
+        }
 
     async def erased(self) -> Sequence[str]:
         """The ids of the keys of all persons who were erased."""
         return [row["key_id"] for row in await self._store.fetch_in_thread("SELECT key_id FROM erasures ORDER BY key_id")]
+
+    async def key_ids(self) -> Sequence[str]:
+        """The ids of the keys of all sealed texts."""
+        sql = "SELECT DISTINCT substr(sealed, 1, 32) AS id FROM {} WHERE sealed IS NOT NULL"
+        sql = f"{sql.format('movements')} UNION {sql.format('stocktakes')}"
+        return [row["id"] for row in await self._store.fetch_in_thread(sql)]
 
     async def movement_on_product(self, movement_id: str) -> MovementOnProduct | None:
         """A movement by its id, as far as undoing it goes."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import attrs
 
-from eventlog.privacy.fields import ERASED, SEALED
+from eventlog.privacy.fields import ERASED, MISSING, SEALED
 from pantry.domain.category import Category
 from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
@@ -307,8 +307,8 @@ def _days_observed(since: datetime, until: datetime) -> float:
 
 
 def readable(personal: str) -> str | None:
-    """A personal text; None if it is sealed, or its person was erased."""
-    return None if personal in (SEALED, ERASED) else personal
+    """A personal text; None if it is sealed, its key is missing, or its person was erased."""
+    return None if personal in (SEALED, ERASED, MISSING) else personal
 
 
 def _time(value: datetime | None) -> str | None:

@@ -63,8 +63,11 @@ async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, repl
 @nats_option
 @file_option
 @replicas_option
+@click.option(
+    "--new-keys", is_flag=True, help="Create a missing stream of keys, although the log has events sealed with lost ones."
+)
 @command(logs=True)
-async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
+async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int, new_keys: bool) -> int:
     """Create the missing parts and update the others if possible, without deleting. Exit code 5: a person has to do the rest.
 
     Settings of the services for sizes and times of streams replace the fields of the file, as when the services start.
@@ -73,7 +76,7 @@ async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, rep
 
     wanted = declared(file, replicas)
     async with connected(nats_url) as connection:
-        return _show(invocation.output, await server.apply(connection, wanted))
+        return _show(invocation.output, await server.apply(connection, wanted, new_keys=new_keys))
 
 
 directory_argument = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))

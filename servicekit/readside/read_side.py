@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -134,6 +134,10 @@ class ReadSide(Collector):
     def on_applied(self, listener: OnApplied) -> None:
         """Call `listener` with the commits of each transaction, once they are visible. Before `running`."""
         self._listeners.append(listener)
+
+    def add_note(self, note: Callable[[], str | None]) -> None:
+        """Have `/readyz` also show the problem that `note` returns; None: it has none."""
+        self._readiness.of_parts.append(note)
 
     def _applied(self, commits: Sequence[Commit]) -> None:
         commits = [commit for commit in commits if commit.lost is None]  # a tombstone changes nothing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import attrs
@@ -48,6 +48,8 @@ class Readiness:
     background: BackgroundWork
     max_lag: float
     until: int = 0
+    of_parts: list[Callable[[], str | None]] = attrs.field(factory=list)
+    """Notes of the parts that a service adds."""
 
     def checks(self) -> Mapping[str, Check]:
         """Return the checks that have to pass before the process is ready."""
@@ -73,6 +75,7 @@ class Readiness:
             lost if self.keys.missing else None,
             self.background.note(),
             *broker,
+            *(part() for part in self.of_parts),
         )
         return "; ".join(note for note in notes if note is not None) or None
 

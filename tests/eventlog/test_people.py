@@ -19,7 +19,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Ciphertext, Key, Keyring, PersonalDataCipher
-from eventlog.privacy.fields import ERASED, SEALED, personal
+from eventlog.privacy.fields import ERASED, MISSING, SEALED, personal
 from eventlog.testing.keyring import MemoryKeyring
 from eventlog.testing.memory import MemoryLog
 
@@ -98,13 +98,64 @@ async def test_who_is_erased_cannot_be_read_any_more_by_anybody_and_begins_anew(
     key = await people.find("ANNA ")
     assert key is not None
     await people.destroy(key)
-    for reader in (people, PersonalDataCipher(keyring)):
+
+    async def erased(_: bool) -> list[str]:
+        return [key.id]
+
+    other_reader = PersonalDataCipher(keyring)
+    other_reader.erased = erased
+    for reader in (people, other_reader):
         assert fields(await reader.decrypt(first, REGISTRY)) == (ERASED, ERASED)
         assert fields(await reader.decrypt(other, REGISTRY)) == ("bert", "hi")
     assert await people.find("anna") is None
     later = await sign(log, "anna", "back again", expected=2)
     assert fields(await log.decrypt(later)) == ("anna", "back again")
     assert fields(await log.decrypt(first)) == (ERASED, ERASED)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_key_that_is_missing_is_no_erasure_and_reads_again_once_it_is_restored() -> None:
+    """Restored keys can have places that were read before, and a write after the restoration does not destroy one."""
+    whole, partly = MemoryKeyring(), MemoryKeyring()
+    log, _ = with_memory(whole)
+    commit = await sign(log, "anna", "hello")
+    await partly.key_of("bert")
+    clock = Clock()
+    people = PersonalDataCipher(partly, now=clock)
+    assert fields(await people.decrypt(commit, REGISTRY)) == (MISSING, MISSING)
+    (key,) = await whole.after(0)
+    assert set(people.missing) == {key.id}
+    partly._keys["anna"] = key
+    assert fields(await people.decrypt(commit, REGISTRY)) == (MISSING, MISSING)  # it was looked for a moment ago
+    clock.now += 10
+    assert fields(await people.decrypt(commit, REGISTRY)) == ("anna", "hello")
+    assert not people.missing
+    later = MemoryLog(REGISTRY, people=people)
+    await sign(later, "anna", "again")
+    assert await partly.find("anna") == key
+
+
+async def test_a_key_of_an_erased_person_that_is_restored_is_not_used_from_the_first_read_on() -> None:
+    keyring = MemoryKeyring()
+    log, _ = with_memory(keyring)
+    commit = await sign(log, "anna", "hello")
+    (key,) = await keyring.after(0)
+
+    async def erased(_: bool) -> list[str]:
+        return [key.id]
+
+    people = PersonalDataCipher(keyring)
+    people.erased = erased
+    assert fields(await people.decrypt(commit, REGISTRY)) == (ERASED, ERASED)
+    second = MemoryLog(REGISTRY, people=people)
+    await sign(second, "anna", "again")
+    assert (await keyring.key_of("anna")).id != key.id
 
 
 async def test_after_an_erasure_elsewhere_nothing_is_written_under_the_old_key() -> None:
