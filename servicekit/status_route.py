@@ -154,7 +154,7 @@ class ReadModelBody:
 
 EXAMPLE = {
     "read_model": "tracker",
-    "stream": "GCTD",
+    "stream": "TRACKER",
     "incarnation": "5f96c0f1da0d10873a959c573bb8deeb",
     "head": 4711,
     "schema_version": 12,

@@ -59,7 +59,7 @@ async def call(
     *,
     timeout: float = TIMEOUT,  # noqa: ASYNC109 - ends with a special error
 ) -> dict[str, Any]:
-    """The answer to a request, `STREAM.INFO.GCTD` say.
+    """The answer to a request, `STREAM.INFO.BANK` say.
 
     Raises Refused, Unavailable (no connection, no leader, no JetStream) and OutcomeUnknown, which is one (no answer).
     """

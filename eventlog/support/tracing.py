@@ -53,7 +53,7 @@ MOST_LINKS = 128
 """Links of one span."""
 
 SEND, PROCESS = "send", "process"
-"""Operations on messages. The name of such a span is the operation and the stream: `send GCTD`."""
+"""Operations on messages. The name of such a span is the operation and the stream: `send BANK`."""
 
 _SYSTEM = "messaging.system"
 _OPERATION = "messaging.operation.name"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from trace_picture import Collector, Span, picture
+from pictures.trace import Collector, Span, picture
 
 from eventlog.support import span_export, tracing
 from eventlog.support.tracing import Trace

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draw the trace of an analysis: receive spans on loopback as a collector does, and write a picture of the first whole trace.
 
-    .venv/bin/python scripts/trace_picture.py docs/images/trace.svg &
+    .venv/bin/python scripts/pictures/trace.py docs/images/trace.svg &
     OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ./scripts/up --demo
 
 The spans come over OTLP/HTTP. It ends after the picture is written.
