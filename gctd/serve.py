@@ -52,14 +52,13 @@ from gctd.settings import Settings
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.stream import Streams
-from projections.queries.snapshot_queries import SnapshotQueries
 from servicekit.service import Service
 from servicekit.serving.running import Parts, Running
 
 
 def _parts(running: Running, settings: Settings) -> Parts:
     broker, side = broker_on(running.connection, running.log, declarations(settings)), running.side
-    snapshots = SnapshotQueries(running.store)
+    snapshots = running.snapshots
     queries, streams, outcomes = TrackerQueries(snapshots), Streams(), Outcomes()
     outcomes.start(running.head.last)
     logs = AttemptLogs(broker.logs, broker.blobs, queries)
@@ -143,6 +142,7 @@ def _project_defaults(settings: Settings) -> ProjectConfig:
 
 SERVICE = Service(
     name="gctd-serve",
+    one_moment=False,
     model=MODEL,
     deciders=tuple(DECIDERS.values()),
     routes=table(public_badges=False),

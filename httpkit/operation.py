@@ -79,7 +79,11 @@ class Operation(Generic[S]):
         given, raw = await self._read(request) if binder.takes_body else (None, b"")
         query = request.query if request.rel_url.raw_query_string else _NONE
         bound = binder.bind(request.match_info, query, request.headers, given, has_body=bool(raw))
-        result = await self._run(bound, self._call(request, raw))
+        call = self._call(request, raw)
+        if edge.moment is None or request.method not in SAFE or self.route.immediate or self.route.is_stream:
+            return await self._answer(request, await self._run(bound, call), sequence)
+        async with edge.moment() as sequence:
+            result = await self._run(bound, call)
         return await self._answer(request, result, sequence)
 
     @staticmethod

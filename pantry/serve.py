@@ -44,7 +44,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     people, side, access = running.people, running.side, running.access
     assert people is not None, "the service has a keyring"
     assert access is not None, "the service has tokens"
-    queries = PantryQueries(running.store, people)
+    queries = PantryQueries(running.snapshots, people)
     erasures = Erasures(people, queries, side)
     side.add_note(erasures.note)
     execution = Execution(running.log, side.commands, now=side.broker.clock.now, trouble=side.trouble)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ class Service:
     `settings` is its settings class. `edge` is the form of the API's answers; guard, position and limits come from settings and
     read model. `declared` gives the streams that have to be on the broker: by default the model's stream, as `streams_file`
     declares it, else with the categories of the registry. `people` makes the cipher for personal fields. `probes` maps paths to
-    `live` or `ready`. `parts` puts a larger service together.
+    `live` or `ready`. `parts` puts a larger service together. `one_moment`: the queries of a read see one moment of the tables,
+    and its answer names the sequence of that moment; False if reads ask other hosts, which takes long.
     """
 
     model: ReadModel
@@ -102,6 +104,7 @@ class Service:
             lambda self: Edge(title=self.name, version=self.version, description=self.summary or None), takes_self=True
         )
     )
+    one_moment: bool = True
     streams_file: Path | None = None
     declared: Callable[[Any], Declarations] | None = None
     people: Callable[[Connection], PersonalDataCipher] | None = None
@@ -234,6 +237,7 @@ class Service:
             metrics=Metrics(),
             body_deadline=limits_of(settings).read,
             position=lambda: side.projector.position,
+            moment=partial(running.snapshots.moment, self.model) if self.one_moment else None,
             wait_for=side.wait_for,
             unseen=side.unseen,
             kept=KeptAnswers(state, lambda: side.projector.position),

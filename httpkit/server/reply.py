@@ -116,7 +116,7 @@ class KeptAnswers:
                 return await handler(request)
 
             async def again(_: web.Request) -> Reply:
-                return kept.reply.at(position)
+                return kept.reply.at_least(position)
 
             return await kept.run(request, again)
 
@@ -172,9 +172,9 @@ class Reply(web.Response):
         """The body."""
         return self._content
 
-    def at(self, sequence: int) -> Reply:
-        """Return the same answer for another position of the log."""
-        same = Reply(self._code, self._given, self._content, sequence)
+    def at_least(self, sequence: int) -> Reply:
+        """Return the same answer for its position of the log, or for this one if that is later."""
+        same = Reply(self._code, self._given, self._content, max(sequence, self._sequence or 0))
         same._fixed = self._fixed
         return same
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
+from projections.model import ReadModel
 from projections.store import Argument, Queryable, Reader, ReadTransaction, Row
 
 
@@ -21,13 +22,26 @@ class SnapshotQueries:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[ReadTransaction]:
-        """Answer the queries of the block from one read transaction. Raises StoreUnavailable, StoreDamaged."""
+        """Answer the queries of the block from one read transaction: the one of a block around it, if there is one.
+
+        Raises StoreUnavailable, StoreDamaged.
+        """
+        if (around := self._now.get()) is not None:
+            yield around
+            return
         async with self._reader.transaction() as reading:
             before = self._now.set(reading)
             try:
                 yield reading
             finally:
                 self._now.reset(before)
+
+    @asynccontextmanager
+    async def moment(self, model: ReadModel) -> AsyncIterator[int]:
+        """As `one`. The block gets the sequence of the log up to which the tables of a model are complete at that moment."""
+        async with self.one() as reading:
+            found = (reading.checkpoints.get(projection.name) for projection in model.projections)
+            yield min((0 if at is None else at.sequence for at in found), default=0)
 
     @property
     def dialect(self) -> str:

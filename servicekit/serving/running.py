@@ -17,6 +17,7 @@ from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.routes import Answer, Call
 from httpkit.server.guard import Guard
 from projections.projector.applied import OnApplied
+from projections.queries.snapshot_queries import SnapshotQueries
 from projections.store import Argument, Row, Store
 from servicekit.access.service_access import ServiceAccess
 from servicekit.command_context import context, replayed
@@ -34,7 +35,8 @@ class Running:
     """The parts of a service that runs; handlers of a small service get it as `call.services`.
 
     `head` are the ends of the log when it started. `people` encrypts personal fields, if the service has a keyring. `guard` are
-    the checks of its requests. `access` are its tokens and sessions; None without tokens.
+    the checks of its requests. `access` are its tokens and sessions; None without tokens. `snapshots` are the tables as
+    the handler of a read sees them: at one moment, whose sequence its answer names.
     """
 
     connection: Connection
@@ -45,6 +47,7 @@ class Running:
     guard: Guard
     access: ServiceAccess | None = None
     people: PersonalDataCipher | None = None
+    snapshots: SnapshotQueries = attrs.field(default=attrs.Factory(lambda self: SnapshotQueries(self.store), takes_self=True))
 
     async def execute(self, decider: Decider[S, C, E], id_: str, command: C, call: Call[Any]) -> Outcome[S, E]:
         """Execute the command of a request on one aggregate, and wait until the tables show its events.
@@ -67,11 +70,11 @@ class Running:
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query; parameters are written `$1`, `$2`. Raises StoreUnavailable."""
-        return await self.store.fetch(sql, *arguments)
+        return await self.snapshots.fetch(sql, *arguments)
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         """The first row of a query, or None."""
-        return await self.store.fetch_one(sql, *arguments)
+        return await self.snapshots.fetch_one(sql, *arguments)
 
     async def follow(self, call: Call[Any], *, only: frozenset[str] | None = None) -> web.StreamResponse:
         """Answer with the event stream: all events, or the ones with these names; `Last-Event-ID` resumes after an event."""

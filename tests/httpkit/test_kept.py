@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -139,3 +140,17 @@ async def test_kept_answers_have_a_limit_of_bytes(tables: Tables) -> None:
             "made 3",  # there is no room for a third: the others are forgotten
             "made 4",
         ]
+
+
+async def test_an_answer_names_the_sequence_of_the_moment_that_it_shows(tables: Tables) -> None:
+    """Also a kept one, while the process knows an older position only."""
+
+    @asynccontextmanager
+    async def moment() -> AsyncIterator[int]:
+        yield 8
+
+    async with open_shop(table=table(tables), kept=keeping(tables), position=lambda: tables.position, moment=moment) as shop:
+        for _ in range(2):
+            async with shop.http.get("/things/t1") as response:
+                assert response.headers["Event-Sequence"] == "8"
+    assert tables.made == 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from projections.model import Put
+from eventlog import Registry
+from projections.model import Put, ReadModel
 from projections.queries.snapshot_queries import SnapshotQueries
 from projections.store import SchemaVersion, Store
 from tests.support.readside.conformance import MAP, PLACES, step
@@ -27,3 +28,19 @@ async def test_queries_of_a_block_see_one_moment_and_later_ones_the_present(eith
         await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
         assert (await counts(), reading.checkpoints) == ([0, 0, 0], {})
     assert await counts() == [1, 1, 1]
+
+
+async def test_the_sequence_of_a_moment_is_the_one_of_the_rows_that_it_shows(either_store: Store) -> None:
+    """Also if a projector commits between the look at the position and the query, and in a block inside of the block."""
+    store = either_store
+    await store.migrate(_CREATE, before=SchemaVersion(0), after=SchemaVersion(1), projections=(MAP,))
+    snapshots = SnapshotQueries(store)
+    model = ReadModel(name="map", stream="MAP", registry=Registry(), projections=(MAP,))
+    await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
+    async with snapshots.moment(model) as sequence:
+        await store.advance([step(1, 2, Put(PLACES, ("hill",)), projection=MAP)])
+        assert (sequence, await snapshots.fetch_one(_COUNT)) == (1, {"places": 1})
+        async with snapshots.moment(model) as again:
+            assert again == 1
+    async with snapshots.moment(model) as sequence:
+        assert (sequence, await snapshots.fetch_one(_COUNT)) == (2, {"places": 2})
