@@ -65,7 +65,10 @@ class TaskBody:
     )
     progress: ProgressBody | Unset = member(default=UNSET, description="while tests run, as far as it is known")
     analysis_id: str | Unset = member(default=UNSET)
-    commit_sha: str | Unset = member(default=UNSET, description="the commit, if the task is bound to one")
+    commit_sha: str | Unset = member(
+        default=UNSET,
+        description="the commit: of the ref as soon as a worker has found it, or the one that the task was queued for",
+    )
     rescored_from: str | Unset = member(default=UNSET, description="the task whose coverage profile is scored again")
 
     @classmethod

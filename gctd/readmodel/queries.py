@@ -254,7 +254,7 @@ class TrackerQueries:
         return [row["id"] for row in rows]
 
     async def tasks_of_commit(self, repo_id: str, project: str, commit_sha: str) -> Sequence[TaskView]:
-        """The tasks that are bound to a commit of a project, the newest first."""
+        """The tasks of a commit of a project, the newest first."""
         rows = await self._store.fetch(
             """
             SELECT * FROM tasks WHERE repo_id = $1 AND project = $2 AND commit_sha = $3 AND rescored_from IS NULL

@@ -68,7 +68,7 @@ def task_row(task: Task, sequence: int) -> tuple[Any, ...]:
         task.updated_at,
         sequence,
         _text(task.attempts),
-        task.commit_sha,
+        task.commit,
         task.rescores.task if task.rescores else None,
     )
 

@@ -16,10 +16,18 @@ from gctd.domain.task.state import Task
 from gctd.scan.isolation.output import OnLog
 
 
-class OnStage(Protocol):
-    """Called as the work enters a stage, and with the progress of the tests in it."""
+@attrs.frozen(kw_only=True)
+class ResolvedRef:
+    """A ref and its commit."""
 
-    async def __call__(self, stage: str, progress: Progress | None = None) -> None:
+    ref: str
+    commit_sha: str
+
+
+class OnStage(Protocol):
+    """Called as the work enters a stage, and with its progress in it: of the tests, or the commit of the ref that it found."""
+
+    async def __call__(self, stage: str, progress: Progress | ResolvedRef | None = None) -> None:
         """Report the stage, or the progress in it."""
 
 

@@ -8,7 +8,7 @@ import { keysNow } from "../kit/page/keys";
 import { type Choice, Palette } from "../kit/page/palette";
 import { go } from "../kit/page/router";
 import type { Whole } from "./analysis/types";
-import { projectName, repoName } from "./data/names";
+import { pointOf, projectName, repoName } from "./data/names";
 import { analysisAt, functionAt, historyAt, repoAt, taskAt } from "./data/places";
 import { useRepos } from "./data/repos";
 import { scoreText } from "./data/risky";
@@ -61,7 +61,7 @@ export default function Find({ close }: { close: () => void }) {
       ...(found ?? []),
       ...order.slice(0, TASKS).flatMap((id) => {
         const task = byId.get(id)?.task;
-        return task ? [leading(`task, ${task.status}`, projectName(task.repo_url, task.project), taskAt(id), `${id} ${task.ref}`)] : [];
+        return task ? [leading(`task, ${task.status}, ${pointOf(task)}`, projectName(task.repo_url, task.project), taskAt(id), `${id} ${task.commit_sha ?? ""}`)] : [];
       }),
     ],
     [actions, repos, analyses, found, order, byId],

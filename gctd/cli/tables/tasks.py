@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gctd.cli.tables.states import state_cell
+from gctd.cli.tables.text import commit
 from gctd.client.resources import Attempt, Task
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Column, Painted, duration, moment, size
@@ -19,6 +20,8 @@ def show_tasks(output: Output, tasks: Sequence[Task]) -> None:
         Column("ATTEMPT", "number", drop=3),
         Column("REPOSITORY", "id"),
         Column("PROJECT", "id", drop=1),
+        Column("REF", "id", drop=5),
+        Column("COMMIT", "number", drop=6),
         Column("UPDATED", "number", drop=2),
         Column("REASON"),
     ]
@@ -32,6 +35,8 @@ def show_tasks(output: Output, tasks: Sequence[Task]) -> None:
                 f"{task.attempt}/{task.max_attempts}",
                 task.repo_url,
                 task.project,
+                task.ref,
+                commit(task.commit_sha),
                 moment(task.updated_at),
                 _reason(task),
             ]

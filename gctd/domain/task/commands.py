@@ -52,6 +52,17 @@ class ReachStage:
 
 
 @attrs.frozen(kw_only=True)
+class ResolveCommit:
+    """The worker of an attempt found the commit of the task's ref; fields as in TaskCommitResolved."""
+
+    attempt: int
+    session: str
+    ref: str
+    commit_sha: str
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
 class ReportProgress:
     """The worker of an attempt reports the progress of its stage."""
 
@@ -155,6 +166,7 @@ TaskCommand = (
     | UnblockTask
     | StartTask
     | ReachStage
+    | ResolveCommit
     | ReportProgress
     | FailTask
     | LoseTask

@@ -34,6 +34,13 @@ def decide(command: commands.TaskCommand, state: Task | None) -> Sequence[events
             return _start(command, state)
         case commands.ReachStage():
             return _stage(command, state)
+        case commands.ResolveCommit():
+            _fence(state, command.attempt, command.session)
+            if command.commit_sha == state.commit:
+                return []
+            return [
+                events.TaskCommitResolved(attempt=command.attempt, ref=command.ref, commit_sha=command.commit_sha, at=command.at)
+            ]
         case commands.ReportProgress():
             _fence(state, command.attempt, command.session)
             if not state.attempts[-1].stages:

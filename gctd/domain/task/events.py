@@ -97,6 +97,17 @@ class TaskStageReached:
     at: datetime
 
 
+@REGISTRY.event("TaskCommitResolved")
+@attrs.frozen(kw_only=True)
+class TaskCommitResolved:
+    """The attempt under way found the commit of the task's ref. `ref` is the branch if the task named HEAD."""
+
+    attempt: int
+    ref: str
+    commit_sha: str
+    at: datetime
+
+
 @attrs.frozen(kw_only=True)
 class Progress:
     """Progress of a stage: `done` of `total`, in `unit` (packages, MB).
@@ -237,6 +248,7 @@ TaskEvent = (
     | TaskUnblocked
     | TaskStarted
     | TaskStageReached
+    | TaskCommitResolved
     | TaskProgressed
     | TaskLogStored
     | TaskAttemptFailed

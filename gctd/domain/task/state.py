@@ -45,13 +45,14 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=12, reads=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+@REGISTRY.state(CATEGORY, version=13, reads=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker.
 
     `dropped`: its repository was removed, and `deleted` is set with it. `blocked`: no present worker can run it, and `reason`
-    names the missing capability.
+    names the missing capability. `commit_sha` is the commit that the task was queued for. `resolved` is the commit of the ref
+    that an attempt found. The next attempts analyse the same commit, unless a user retries the task.
     """
 
     id: str
@@ -86,6 +87,12 @@ class Task:
     go_version: str = ""
     blocked: bool = False
     clone_url: str = ""
+    resolved: str | None = None
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of the task, None until an attempt found it."""
+        return self.commit_sha or self.resolved
 
     @property
     def needs(self) -> Needs:
@@ -144,6 +151,8 @@ def evolve(state: Task | None, event: events.TaskEvent) -> Task:
             )
         case events.TaskStageReached():
             return attrs.evolve(task, stage=event.stage)
+        case events.TaskCommitResolved():
+            return attrs.evolve(task, ref=event.ref, resolved=event.commit_sha)
         case events.TaskLogStored() | events.TaskProgressed():
             return task
         case events.TaskAttemptFailed():
@@ -151,7 +160,8 @@ def evolve(state: Task | None, event: events.TaskEvent) -> Task:
         case events.TaskAttemptLost():
             return _waits(task, event.reason, None, event.at)
         case events.TaskCompleted():
-            return attrs.evolve(task, status=TaskStatus.COMPLETED, lease=None, stage="", analysis=event.analysis)
+            found = event.analysis.commit_sha
+            return attrs.evolve(task, status=TaskStatus.COMPLETED, lease=None, stage="", analysis=event.analysis, resolved=found)
         case events.TaskFailed():
             return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, reason=event.reason)
         case events.TaskExpired():
@@ -163,6 +173,7 @@ def evolve(state: Task | None, event: events.TaskEvent) -> Task:
                 task,
                 status=TaskStatus.QUEUED,
                 max_attempts=event.max_attempts,
+                resolved=None,
                 stage="",
                 reason="",
                 waiting_since=event.at,

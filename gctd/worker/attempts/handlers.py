@@ -32,7 +32,7 @@ from gctd.worker.attempts.attempt_log import LogTargets, Recording
 from gctd.worker.attempts.job_flow import JobFlow, discovery, scan
 from gctd.worker.attempts.reports import now, report
 from gctd.worker.attempts.tracing import logged, traced
-from gctd.worker.work import OnStage, Work, WorkFailed
+from gctd.worker.work import OnStage, ResolvedRef, Work, WorkFailed
 
 _log = structlog.get_logger(__name__)
 _Logger = structlog.stdlib.BoundLogger
@@ -241,7 +241,10 @@ class Handlers:
     def _stages(self, running: _RunningAttempt[S, R], stages: tracing.Stages) -> OnStage:
         state, make = running.state, running.flow.stage
 
-        async def on_stage(stage: str, progress: Progress | None = None) -> None:
+        async def on_stage(stage: str, progress: Progress | ResolvedRef | None = None) -> None:
+            if isinstance(progress, ResolvedRef):
+                await self._resolved(running, progress)
+                return
             if progress is not None:
                 await self._progressed(running, progress)
                 return
@@ -251,6 +254,11 @@ class Handlers:
                 await report(self._commands, running.flow.decider, state.id, lambda: make(state, stage), running.context)
 
         return on_stage
+
+    async def _resolved(self, running: _RunningAttempt[S, R], found: ResolvedRef) -> None:
+        state, make = running.state, running.flow.resolved
+        if make is not None:
+            await report(self._commands, running.flow.decider, state.id, lambda: make(state, found), running.context)
 
     async def _progressed(self, running: _RunningAttempt[S, R], progress: Progress) -> None:
         state, make = running.state, running.flow.progress

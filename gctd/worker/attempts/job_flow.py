@@ -14,12 +14,12 @@ from gctd.domain.repo import REPO
 from gctd.domain.repo.commands import FailDiscovery, FinishDiscovery, StartDiscovery
 from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
-from gctd.domain.task.commands import CompleteTask, FailTask, ReachStage, ReportProgress, StartTask, StoreLog
+from gctd.domain.task.commands import CompleteTask, FailTask, ReachStage, ReportProgress, ResolveCommit, StartTask, StoreLog
 from gctd.domain.task.events import AttemptLog, Progress
 from gctd.domain.task.state import Task
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempts.reports import now
-from gctd.worker.work import Discovered, OnStage, Work
+from gctd.worker.work import Discovered, OnStage, ResolvedRef, Work
 
 S = TypeVar("S", Repo, Task)
 R = TypeVar("R")
@@ -33,6 +33,7 @@ class JobFlow(Generic[S, R]):
     work: Callable[[S, OnStage, OnLog], Awaitable[R]]
     start: Callable[[], Any]
     stage: Callable[[S, str], Any] | None
+    resolved: Callable[[S, ResolvedRef], Any] | None
     progress: Callable[[S, Progress], Any] | None
     finish: Callable[[S, R, AttemptLog | None], Any]
     fail: Callable[[S, str, bool, datetime, AttemptLog | None], Any]
@@ -49,6 +50,7 @@ def discovery(work: Work, worker: str, session: str) -> JobFlow[Repo, Discovered
         work=discover,
         start=lambda: StartDiscovery(worker=worker, session=session, at=now()),
         stage=None,
+        resolved=None,
         progress=None,
         finish=lambda known, found, _: FinishDiscovery(
             attempt=known.attempt,
@@ -76,6 +78,9 @@ def scan(work: Work, worker: str, session: str) -> JobFlow[Task, Analysis]:
         work=work.scan,
         start=lambda: StartTask(worker=worker, session=session, at=now()),
         stage=lambda queued, stage: ReachStage(attempt=queued.attempt, session=session, stage=stage, at=now()),
+        resolved=lambda queued, found: ResolveCommit(
+            attempt=queued.attempt, session=session, ref=found.ref, commit_sha=found.commit_sha, at=now()
+        ),
         progress=lambda queued, progress: ReportProgress(attempt=queued.attempt, session=session, progress=progress, at=now()),
         finish=lambda queued, analysis, log: CompleteTask(
             attempt=queued.attempt, session=session, analysis=analysis, at=now(), log=log

@@ -45,7 +45,7 @@ from gctd.worker.scans.scoring import parse_cache, score
 from gctd.worker.scans.sources import read_unless_never, stored_sources
 from gctd.worker.scans.storing import store_analysis
 from gctd.worker.scans.uploaded import measured_elsewhere
-from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
+from gctd.worker.work import Discovered, Equipment, OnStage, ResolvedRef, WorkFailed
 
 
 @attrs.frozen
@@ -118,11 +118,13 @@ class Scanning:
         async with self._checkouts.checkout(
             url,
             task.ref or None,
-            commit=task.commit_sha,
+            commit=task.commit,
             submodules=bool(config.submodules),
             git_timeout=self._seconds(config.git_timeout, self._settings.git_timeout),
             on_log=on_log,
         ) as checkout:
+            if task.commit is None:
+                await on_stage("clone", ResolvedRef(ref=checkout.ref, commit_sha=checkout.commit_sha))
             projects = await asyncio.to_thread(discover, checkout.path, refused_links=checkout.refused_links)
             names, project = tuple(one.name for one in projects), _project(projects, task.project, checkout)
             module_dir = checkout.path / project.name

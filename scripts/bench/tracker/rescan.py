@@ -32,7 +32,6 @@ import psutil
 from gctd.broker.blobs import MemoryBlobs
 from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.task.events import Progress
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.scan.cache.directory import Cache
 from gctd.settings import Settings
@@ -60,7 +59,7 @@ async def scan(scanning: Scanning, url: str, project: str, test_args: str | None
     """Scan once."""
     reached: list[tuple[str, float]] = []
 
-    async def on_stage(stage: str, progress: Progress | None = None) -> None:
+    async def on_stage(stage: str, progress: object = None) -> None:
         if progress is None:
             reached.append((stage, time.perf_counter()))
 

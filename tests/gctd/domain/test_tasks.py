@@ -50,6 +50,7 @@ from gctd.domain.task.commands import (
     MarkTask,
     QueueTask,
     ReachStage,
+    ResolveCommit,
     RetryTask,
     StartTask,
     StoreLog,
@@ -60,6 +61,7 @@ from gctd.domain.task.events import (
     TaskAttemptFailed,
     TaskAttemptLost,
     TaskCancelled,
+    TaskCommitResolved,
     TaskCompleted,
     TaskDeleted,
     TaskEvent,
@@ -118,6 +120,31 @@ def started(attempt: int) -> TaskStarted:
 
 def fail(attempt: int = 1, *, permanent: bool = False, session: str = "s") -> FailTask:
     return FailTask(attempt=attempt, session=session, reason="no", permanent=permanent, retry_at=LATER, at=AT)
+
+
+RESOLVED = TaskCommitResolved(attempt=1, ref="main", commit_sha="b" * 40, at=AT)
+
+
+def commit_after(*events: TaskEvent) -> str | None:
+    state = TASK.fold([attrs.evolve(QUEUED, ref="HEAD"), *events])
+    assert state is not None
+    return state.commit
+
+
+class TestTheCommit:
+    def test_of_a_branch_is_a_fact_as_soon_as_a_worker_has_found_it(self) -> None:
+        resolve = ResolveCommit(attempt=1, session="s", ref="main", commit_sha="b" * 40, at=AT)
+        task(STARTED).when(resolve).then(RESOLVED)
+        task(STARTED, RESOLVED).when(resolve).then()
+        task(STARTED).when(attrs.evolve(resolve, session="other")).then_refused(Refused, match="over")
+
+    def test_stays_for_later_attempts_until_a_user_retries_the_task(self) -> None:
+        assert commit_after(STARTED) is None
+        assert commit_after(STARTED, RESOLVED, lost(1), started(2)) == "b" * 40
+        failed = TaskFailed(attempt=1, reason="no", at=AT)
+        assert commit_after(STARTED, RESOLVED, failed) == "b" * 40
+        assert commit_after(STARTED, RESOLVED, failed, TaskRetried(max_attempts=4, at=AT)) is None
+        assert commit_after(STARTED, RESOLVED, TaskCompleted(attempt=1, analysis=ANALYSIS, at=AT)) == ANALYSIS.commit_sha
 
 
 class TestTask:

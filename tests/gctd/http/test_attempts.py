@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,11 @@ from gctd.domain.task.events import (
 from gctd.readmodel.attempts import AttemptView, attempts_of
 from gctd.readmodel.views import TaskView
 from projections.model import timestamp_text
+from tests.support.programs.cli import gctd
+from tests.support.tracker.go_repo import make
 from tests.support.tracker.queued import queued_task
+from tests.support.tracker.system import tracker_system
+from tests.support.waiting import wait_until
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -85,3 +91,34 @@ def test_the_end_of_a_task_that_waits_is_not_that_of_the_attempt_before(end: Tas
 @pytest.mark.parametrize("end", [TaskExpired(attempt=0, reason="nobody", at=at(9)), TaskCancelled(attempt=0, at=at(9))])
 def test_a_task_that_nobody_took_up_has_no_attempt(end: TaskEvent) -> None:
     assert attempts(end) == []
+
+
+@pytest.mark.real
+async def test_a_task_of_a_branch_has_its_commit_while_it_runs_and_keeps_it_in_its_next_attempt(tmp_path: Path) -> None:
+    repo, until = make(tmp_path / "repo"), tmp_path / "until"
+    async with tracker_system(tmp_path, GCTD_RETRY_DELAY="100ms") as system:
+        await system.start_worker(1, FAKE_RESOLVES="1", FAKE_UNTIL=str(until), FAKE_FAILS="1")
+        await system.register(repo.url)
+        (task,) = await system.post("/api/repos/analyze", {"repo_url": repo.url})
+        assert "commit_sha" not in task
+
+        async def resolved() -> Any:
+            found = await system.get(f"/api/tasks/{task['id']}")
+            return found if "commit_sha" in found else None
+
+        found = await wait_until(resolved, timeout=30, every=0.02)
+        commit = repo.head()
+        assert (found["status"], found["commit_sha"], found["ref"]) == ("running", commit, "main")
+        for arguments in (("task", "list"), ("task", "show", task["id"])):
+            shown = await gctd(*arguments, url=system.url, home=tmp_path)
+            assert commit[:12] in shown.out, arguments
+        (row,) = await system.post("/api/repos/check-updates", {"repo_url": repo.url})
+        assert row["note"] == f"{task['id']} is running"
+        newer = repo.commit()
+        (row,) = await system.post("/api/repos/check-updates", {"repo_url": repo.url})
+        assert (row["remote_sha"], row["moved"], row["note"]) == (newer, True, None), "the task analyses an older commit"
+        until.touch()
+        done = await system.until_task(task["id"], "completed")
+        (analysis,) = await system.get("/api/repos")
+        assert (done["attempt"], done["commit_sha"], analysis["repo_info"]["commit_sha"]) == (2, commit, commit)
+        assert [event.type for event in await system.events(f"gctd.task.{task['id']}")].count("TaskCommitResolved") == 1

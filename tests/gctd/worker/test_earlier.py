@@ -15,6 +15,7 @@ from gctd.domain.repo.config import ProjectConfig
 from gctd.settings import Settings
 from gctd.worker.scans.opening import open_work
 from gctd.worker.scans.scanning import Scanning
+from gctd.worker.work import ResolvedRef
 from tests.gctd.scan.hostile.conftest import task
 from tests.support.tracker import go_library
 from tests.support.tracker.go_repo import GoRepo, make
@@ -35,12 +36,17 @@ async def scanning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 async def is_reused(scanning: Scanning, repo: GoRepo, test_args: str | None = None) -> bool:
     """Whether a request is answered by an analysis that was made before."""
 
+    resolved: list[object] = []
+
     async def on_stage(stage: str, progress: object = None) -> None:
-        """Not of interest."""
+        if isinstance(progress, ResolvedRef):
+            resolved.append((stage, progress))
 
     wanted = task(repo, ProjectConfig(test_args=test_args))
     wanted = attrs.evolve(wanted, reuse_since=wanted.created_at - timedelta(hours=1))
-    return bool((await scanning.scan(wanted, on_stage, lambda _: None)).reused_from)
+    reused = bool((await scanning.scan(wanted, on_stage, lambda _: None)).reused_from)
+    assert resolved == [("clone", ResolvedRef(ref="main", commit_sha=repo.head()))], "the commit is told before any test runs"
+    return reused
 
 
 async def test_a_run_whose_tests_were_cut_short_is_not_reused(tmp_path: Path, scanning: Scanning) -> None:

@@ -32,7 +32,7 @@ from gctd.scan.isolation.output import OnLog
 from gctd.settings import SETTINGS, Settings
 from gctd.worker import room
 from gctd.worker.main import work
-from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
+from gctd.worker.work import Discovered, Equipment, OnStage, ResolvedRef, WorkFailed
 from terminalkit.logs import configure
 from tests.support.tracker.made_up import MadeUp
 
@@ -46,8 +46,9 @@ class FakeWork:
     has FAKE_PROJECTS projects. With FAKE_CHILD a scan has a child process that keeps a core busy and holds 64 MiB.
     FAKE_ANALYSES is a directory of analyses by ref (`tests.support.tracker.made_up`). FAKE_LINES lines go into the log of an
     attempt, at once, or with FAKE_SLOWLY over the first half of the time. With FAKE_PROGRESS 12 of 31 packages are tested.
-    Projects of a repository whose URL ends in `go1.N` ask for that version. FAKE_FREE is a file with the free bytes of the
-    disks. An engine or a version that the worker does not have fails the scan.
+    Projects of a repository whose URL ends in `go1.N` ask for that version. With FAKE_RESOLVES it reports the commit of a
+    branch first. FAKE_FREE is a file with the free bytes of the disks. An engine or a version that the worker does not have
+    fails the scan.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -91,6 +92,8 @@ class FakeWork:
     async def _scan(self, task: Task, on_stage: OnStage, on_log: OnLog) -> Analysis:
         if lacks := self.equipment.capabilities.missing(task.needs):
             raise WorkFailed(f"this worker does not have {lacks}", permanent=True)
+        if "FAKE_RESOLVES" in os.environ and task.commit is None:
+            await on_stage("clone", ResolvedRef(ref=task.ref, commit_sha=_commit_of(task.repo_url, task.ref)))
         await on_stage("test")
         seconds = self._slow if "slow" in task.repo_url and task.rescores is None else self._seconds
         if self._progress:
@@ -112,7 +115,7 @@ class FakeWork:
         return Analysis(
             id=analysis_id(task.repo_id, task.project),
             ref=task.ref,
-            commit_sha=task.commit_sha or _commit_of(task.repo_url, task.ref),
+            commit_sha=task.commit or _commit_of(task.repo_url, task.ref),
             summary=Summary(average=1.0, combined=float(task.attempt), exceeded=0, total_funcs=1),
             engine="fake",
             engine_version="1",

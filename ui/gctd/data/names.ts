@@ -29,6 +29,9 @@ export function stageOf({ stage, progress }: Pick<Task, "stage" | "progress">): 
 
 export const shortCommit = (sha: string): string => sha.slice(0, 12);
 
+/** The ref of a task, with its commit as soon as that is known. */
+export const pointOf = ({ ref, commit_sha: commit }: { ref: string; commit_sha?: string }): string => (commit && commit !== ref ? `${ref} ${commit.slice(0, 7)}` : ref);
+
 export const score = (value: number): string => value.toFixed(2);
 
 export const count = (value: number): string => value.toLocaleString("en");

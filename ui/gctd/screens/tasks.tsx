@@ -12,7 +12,7 @@ import { Ago, Took } from "../../kit/parts/time";
 import { useTitle } from "../../kit/page/title";
 import { cancel, canCancel, canRetry, hideAll, retry, seen } from "../data/actions";
 import { filterOf, NAMES, valueOf, withValue } from "../data/filter";
-import { count, plural, projectName, score, stageOf } from "../data/names";
+import { count, plural, pointOf, projectName, score, stageOf } from "../data/names";
 import { resultOf, taskAt } from "../data/places";
 import type { ScreenProps } from "../screen";
 import { scoreOf, scores } from "../data/scores";
@@ -42,7 +42,7 @@ const COLUMNS: readonly Column<Known>[] = [
     ),
     phone: "first",
   },
-  { id: "ref", title: "Ref", width: "104px", by: ({ task }) => task.ref, cell: ({ task }) => <code title={task.ref}>{task.ref}</code> },
+  { id: "ref", title: "Ref", width: "124px", by: ({ task }) => task.ref, cell: ({ task }) => <code title={[task.ref, task.commit_sha].join(" ")}>{pointOf(task)}</code> },
   {
     id: "stage",
     title: "Stage or reason",
