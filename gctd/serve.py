@@ -16,6 +16,7 @@ from gctd.control.forges.configured import read_forges
 from gctd.control.forges.receiving import Hooks
 from gctd.control.forges.report_contents import ReportContents
 from gctd.control.forges.reporting import Reporting
+from gctd.control.function_search import FunctionSearch
 from gctd.control.functions import FunctionLookup
 from gctd.control.lanes.lanes import Lanes
 from gctd.control.requests.policy import Policy
@@ -44,6 +45,7 @@ from gctd.readmodel import MODEL
 from gctd.readmodel.changes import DECIDERS
 from gctd.readmodel.model import ACCESS
 from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.reports import Reports
 from gctd.scan.git.commands import Git
 from gctd.scan.git.history import Histories
 from gctd.scan.hosts.links import Links
@@ -75,6 +77,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     )
     tracker = Tracker(broker.log, side.commands, policy)
     git = Git(git_settings(settings))
+    reports = Reports(broker.blobs)
     baselines = Baselines(broker.log, queries, git, Histories(settings.cache_directory.absolute(), git), repo_policy(settings))
     judging = Judging(broker.log, side.commands, queries, broker.blobs, tracker, baselines, caught_up=side.wait_for_head)
     removals = Removals(broker.log, side.commands, queries, tracker, caught_up=side.wait_for_head)
@@ -101,7 +104,8 @@ def _parts(running: Running, settings: Settings) -> Parts:
         coverages=Coverages(broker.blobs),
         links=links,
         dashboard=dashboard,
-        functions=FunctionLookup(broker.blobs, queries, _project_defaults(settings)),
+        functions=FunctionLookup(broker.blobs, reports, queries, _project_defaults(settings)),
+        search=FunctionSearch(queries, reports),
         presence=broker.presence,
         side=side,
         logs=logs,

@@ -71,11 +71,11 @@ class FunctionHistory:
 class FunctionLookup:
     """Looks at functions of analyses. `defaults` are the settings of the server."""
 
-    def __init__(self, blobs: Blobs, queries: TrackerQueries, defaults: ProjectConfig) -> None:
+    def __init__(self, blobs: Blobs, reports: Reports, queries: TrackerQueries, defaults: ProjectConfig) -> None:
         self._blobs = blobs
         self._queries = queries
         self._defaults = defaults
-        self._reports = Reports(blobs)
+        self._reports = reports
 
     async def look(self, analysis: AnalysisView, key: str, *, around: int | None) -> FunctionDetail:
         """Return a function with `around` lines before and after it, None for the whole file.

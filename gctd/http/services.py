@@ -9,6 +9,7 @@ from gctd.broker.presence import Presence
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging
 from gctd.control.forges.receiving import Hooks
+from gctd.control.function_search import FunctionSearch
 from gctd.control.functions import FunctionLookup
 from gctd.control.requests.rescoring import Rescoring
 from gctd.control.requests.tracker import Tracker
@@ -51,6 +52,7 @@ class Services:
     links: Links
     dashboard: Dashboard
     functions: FunctionLookup
+    search: FunctionSearch
     presence: Presence
     side: ReadSide
     logs: AttemptLogs

@@ -8,6 +8,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.pages.conftest import Measured
+from tests.support.tracker.made_project import Project
+from tests.support.tracker.made_up import MadeUp
 from tests.support.web.browser import Profiles, Visitor, found_by_axe
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
@@ -26,6 +28,7 @@ async def test_everything_is_reached_by_some_letters(measured: Measured, reader:
     for text, shown, address in (
         ("projec page", "Projections", "/projections"),
         ("shop repository", "shop", await measured.repository()),
+        ("shop", "repository", await measured.repository()),
         ("shop history", "shop", await measured.address("/history")),
         ("order.check func shop", "Order.Check", await measured.address("/functions/order:Order.Check")),
         (measured.project.tasks[0], "shop", f"/tasks/{measured.project.tasks[0]}"),
@@ -36,6 +39,21 @@ async def test_everything_is_reached_by_some_letters(measured: Measured, reader:
         await page.keyboard.press("Enter")
         await expect(page).to_have_url(re.compile(re.escape(address) + "$"))
         await expect(page.get_by_role("dialog", name="Go to")).to_have_count(0)
+
+
+async def test_a_function_is_found_by_the_service_and_its_case_decides(measured: Measured, reader: Visitor) -> None:
+    """Also if hundreds of functions of its project have higher values."""
+    project = await Project.registered(measured.system, measured.project.directory, "router")
+    others = {f"p{number}/f.go:Other{number}": 900.0 - number for number in range(300)}
+    router = {**others, "mux/tree.go:findRoute": 39.0, "mux/api.go:FindRoute": 700.0}
+    await project.analyze(MadeUp(commit_sha="e" * 40, functions=router))
+    page = await reader.open("/workers")
+    option = page.get_by_role("dialog", name="Go to").get_by_role("option", selected=True)
+    for text, address in (("findRoute", "mux:findRoute"), ("FindRoute", "mux:FindRoute")):
+        await find(page, text)
+        await expect(option).to_contain_text(text)
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile(f"/functions/{address}$"))
 
 
 async def test_actions_of_the_page_are_found(measured: Measured, reader: Visitor) -> None:
@@ -76,7 +94,7 @@ async def test_the_palette_is_accessible_and_says_what_it_does_not_have(
         await page.keyboard.press("ArrowDown")
         assert await palette.get_by_role("option", selected=True).inner_text() != first
         await page.keyboard.type("zzzz no such thing")
-        await expect(palette.get_by_text("Nothing matches.")).to_contain_text("the 200 with the highest values")
+        await expect(palette.get_by_text("Nothing matches.")).to_contain_text("Functions of all projects are searched.")
         assert await found_by_axe(page) == []
         await page.keyboard.press("Escape")
         await expect(palette).to_have_count(0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gctd.http.examples.analyses import ANALYSIS, WHOLE_ANALYSIS
 from gctd.http.examples.comparisons import DIFF, GATE, NEW, OLD
-from gctd.http.examples.functions import FUNCTION, FUNCTION_HISTORY
+from gctd.http.examples.functions import FOUND_FUNCTIONS, FUNCTION, FUNCTION_HISTORY
 from gctd.http.examples.operation import RECORD, STATE, WORKER
 from gctd.http.examples.repositories import CONFIG, REPO, UPDATE
 from gctd.http.examples.tasks import ATTEMPT, QUEUED, TASK
@@ -31,6 +31,7 @@ EXAMPLES: Mapping[str, Any] = {
     "upload_coverage": QUEUED,
     "project_history": [NEW | {"break": []}, OLD | {"break": []}],
     "project_diff": DIFF,
+    "search_functions": FOUND_FUNCTIONS,
     "one_function": FUNCTION,
     "function_history": FUNCTION_HISTORY,
     "judge_analysis": GATE,

@@ -56,6 +56,23 @@ FUNCTION = {
     "advice": {"kind": "none", "needed": 0.0, "blocks": 0, "steps": [], "crap": 2.148, "more": 0, "parts": None},
     "advice_reason": "",
 }
+FOUND_FUNCTIONS = {
+    "functions": [
+        {
+            "id": "5f96c0f1da0d10873a959c573bb8deeb",
+            "repo_url": "https://github.com/example/sums",
+            "project": ".",
+            "key": "Add",
+            "function": "Add",
+            "file": "sums.go",
+            "line": 3,
+            "crap": 2.148,
+            "state": "measured",
+        }
+    ],
+    "searched": 1,
+    "left_out": 0,
+}
 FUNCTION_HISTORY = {
     "points": [
         {

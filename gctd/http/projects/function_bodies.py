@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gctd.control.function_search import FoundFunctions
 from gctd.control.functions import FunctionDetail, FunctionHistory, FunctionPoint
 from gctd.domain.analysis import CommitFacts
 from gctd.engines.functions.advice import Advice, Kind
@@ -229,4 +230,49 @@ class FunctionHistoryBody:
             points=tuple(map(FunctionPointBody.of, history.points)),
             cut=history.cut,
             last_change=LastChangeBody.of(history.last_change),
+        )
+
+
+@message
+class FoundFunctionBody:
+    """A function of the latest analysis of a project."""
+
+    id: str = member(description="of the analyses of the project")
+    repo_url: str = member()
+    project: str = member()
+    key: str = member(description="names the function, as in `/api/repos/{id}/functions/{key}`")
+    function: str = member()
+    file: str = member()
+    line: int = member()
+    crap: float = member()
+    state: str = member(description="state of its measurement")
+
+
+@message
+class FoundFunctionsBody:
+    """The result of a search for functions."""
+
+    functions: tuple[FoundFunctionBody, ...] = member(
+        description="the same name first, in the same case before another, then by risk"
+    )
+    searched: int = member(description="number of projects whose latest analyses were searched")
+    left_out: int = member(description="number of projects that were not searched: for lack of time, or without a stored report")
+
+    @classmethod
+    def of(cls, found: FoundFunctions) -> FoundFunctionsBody:
+        """Return the result of a search."""
+        return cls(
+            functions=tuple(
+                body_of(
+                    FoundFunctionBody,
+                    one.entry,
+                    id=one.analysis.analysis_id,
+                    repo_url=one.analysis.repo_url,
+                    project=one.analysis.project,
+                    key=one.key,
+                )
+                for one in found.functions
+            ),
+            searched=found.searched,
+            left_out=found.left_out,
         )

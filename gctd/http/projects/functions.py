@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gctd.control.functions import FunctionDetail, FunctionHistory
 from gctd.http import formats
-from gctd.http.projects.function_bodies import FunctionBody, FunctionHistoryBody
+from gctd.http.projects.function_bodies import FoundFunctionsBody, FunctionBody, FunctionHistoryBody
 from gctd.http.projects.points import POINT, point
 from gctd.http.services import Services
 from httpkit.messages.fields import message, path, query
@@ -13,6 +13,8 @@ from httpkit.routes import Call, Route
 _KEY = "directory, receiver's type and name, with colons for slashes: `internal:fsm:Machine.Next`"
 AROUND = 10
 """Lines before and after a function."""
+FOUND = 30
+"""Functions that a search gives."""
 POINTS = 50
 """Analyses of a history."""
 
@@ -38,6 +40,19 @@ class HistoryOfFunction:
     limit: int = query(default=POINTS, ge=1, le=200, description="limit of the analyses, newest first")
 
 
+@message
+class SearchFunctions:
+    """Words to look for, and the length of the answer."""
+
+    search: str = query(
+        min_length=1,
+        max_length=200,
+        example="Machine.Next",
+        description="words of the name, the file or the project, in any case",
+    )
+    limit: int = query(default=FOUND, ge=1, le=100, description="limit of the functions, the best first")
+
+
 async def one_function(request: OneFunction, call: Call[Services]) -> FunctionBody:
     """Return a function: its figures, its blocks, its source if it is kept, and the tests that bring it to the threshold."""
     analysis = await point(request.id, "at", request.at, call)
@@ -54,7 +69,13 @@ async def function_history(request: HistoryOfFunction, call: Call[Services]) -> 
     return FunctionHistoryBody.of(history)
 
 
+async def search_functions(request: SearchFunctions, call: Call[Services]) -> FoundFunctionsBody:
+    """Find functions in the latest analyses of all projects: the same name first, then the riskiest. It ends after a second."""
+    return FoundFunctionsBody.of(await call.services.search.find(request.search, limit=request.limit))
+
+
 ROUTES = (
+    Route("GET", "/api/functions", search_functions, summary="Find functions", tags=("repos",)),
     Route("GET", "/api/repos/{id}/functions/{key}", one_function, summary="Look at a function", tags=("repos",), errors=(404,)),
     Route(
         "GET",

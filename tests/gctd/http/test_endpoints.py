@@ -94,6 +94,8 @@ ROWS: list[tuple[str, str, Any, int, Any]] = [
     ("GET", "/api/repos/status", None, 400, PROBLEM),
     ("GET", "/api/repos", None, 200, [LISTED]),
     ("GET", "/api/repos/{analysis}", None, 200, ANALYSIS),
+    ("GET", "/api/functions?search=Parse", None, 200, {"searched": int, "left_out": int}),
+    ("GET", "/api/functions", None, 400, PROBLEM),
     ("GET", "/api/repos/{analysis}/gate", None, 200, GATE),
     ("POST", "/api/repos/{analysis}/gate", {"new_risk": False, "max_exceeded": 5}, 200, GATE),
     ("GET", f"/api/repos/{'0' * 32}", None, 404, PROBLEM),

@@ -24,17 +24,22 @@ export function fit(text: string, words: readonly string[]): number | null {
     if (at < 0) return null;
     sum += (at === 0 || /\W/.test(all[at - 1] ?? "") ? 0 : 50) + Math.min(at, 40);
   }
-  return sum + all.length / 100;
+  return sum;
+}
+
+/** The same name in the same case is best, then in another case, then the one with the fewest other letters. */
+function nearness(name: string, text: string): number {
+  return name === text ? -200 : name.toLowerCase() === text.toLowerCase() ? -100 : name.length / 100;
 }
 
 function found(choices: readonly Choice[], text: string): Choice[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const rated = choices.flatMap((choice, index) => {
     const rank = fit(`${choice.name} ${choice.kind} ${choice.also ?? ""}`, words);
-    return rank === null ? [] : [{ choice, rank: words.length ? rank : index }];
+    return rank === null ? [] : [{ choice, index, rank: words.length ? rank + nearness(choice.name, text.trim()) : 0 }];
   });
   return rated
-    .sort((a, b) => a.rank - b.rank)
+    .sort((a, b) => a.rank - b.rank || a.index - b.index)
     .slice(0, MOST)
     .map(({ choice }) => choice);
 }
@@ -43,10 +48,12 @@ interface Props {
   choices: readonly Choice[];
   /** The results that the choices do not have. */
   note?: string;
+  /** Called with the text as it is typed. */
+  onText?: (text: string) => void;
   close: () => void;
 }
 
-export function Palette({ choices, note, close }: Props) {
+export function Palette({ choices, note, onText, close }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const list = useRef<HTMLUListElement>(null);
   const [text, setText] = useState("");
@@ -84,7 +91,7 @@ export function Palette({ choices, note, close }: Props) {
           spellcheck={false}
           autocomplete="off"
           autocapitalize="none"
-          onInput={(event) => (setText(event.currentTarget.value), setCurrent(0))}
+          onInput={(event) => (setText(event.currentTarget.value), setCurrent(0), onText?.(event.currentTarget.value))}
           onKeyDown={keys}
         />
         <ul ref={list} id="palette-list" role="listbox" aria-label="Found">
