@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Coroutine
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,7 +36,14 @@ class Movement:
     id: str
     type: str
     quantity: float
+    scale: float
     undone: bool = False
+
+
+def exact(quantity: float, factor: float) -> float | None:
+    """A quantity in another unit; None if that has more than three decimal places, or is too large."""
+    thousandths = Decimal(str(quantity)) * Decimal(str(factor)) * 1000
+    return float(thousandths / 1000) if thousandths == int(thousandths) and thousandths <= 9_999_999_999 else None
 
 
 @attrs.define
@@ -45,6 +53,8 @@ class Product:
     name: str
     min_stock: float
     stock: float = 0
+    unit: str = "kg"
+    scale: float = 1
     active: bool = True
     movements: list[Movement] = attrs.field(factory=list)
 
@@ -68,6 +78,7 @@ class Machine(RuleBasedStateMachine):
         self.products: dict[str, Product] = {}
         self.categories: dict[str, str] = {}
         self.last: tuple[str, Any, str, Answer] | None = None
+        self.batches: list[tuple[list[Any], str, Answer]] = []
         self.keys = (f"{series}-{number}" for number in itertools.count())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -99,7 +110,8 @@ class Machine(RuleBasedStateMachine):
     def edit(self, slot: int, min_stock: int, name: str) -> None:
         """Another name and minimum."""
         code = self.codes[slot]
-        document = {"name": name, "unit": "kg", "min_stock": min_stock}
+        unit = self.products[code].unit if code in self.products else "kg"
+        document = {"name": name, "unit": unit, "min_stock": min_stock}
         answer = self.run(self.server.ask("PUT", f"{API}/products/{code}", document))
         assert answer.status == (200 if code in self.products else 404)
         if code in self.products:
@@ -130,13 +142,63 @@ class Machine(RuleBasedStateMachine):
             assert answer.status == 422
         elif product is None:
             assert answer.status == 404
-        elif product.stock + change < 0:
+        elif round(product.stock + change, 3) < 0:
             expected = f"insufficient stock: available {product.stock:.3f}, requested {quantity:.3f}"
             assert (answer.status, answer.body["error"]) == (422, expected)
         else:
-            product.stock += change
+            product.stock = round(product.stock + change, 3)
             assert (answer.status, answer.body["stock_after"]) == (201, product.stock)
-            product.movements.append(Movement(answer.body["id"], type_, quantity))
+            product.movements.append(Movement(answer.body["id"], type_, quantity, product.scale))
+
+    @rule(rows=st.lists(st.tuples(SLOTS, st.sampled_from(["in", "out"]), AMOUNTS), min_size=1, max_size=5))
+    def batch(self, rows: list[tuple[int, str, float]]) -> None:
+        """Several movements at once, each by the rules on the stock after the ones before it."""
+        table = [{"product_ean13": self.codes[slot], "type": type_, "quantity": quantity} for slot, type_, quantity in rows]
+        key = next(self.keys)
+        answer = self.run(self.server.post("/movements:batch", table, **{"Idempotency-Key": key}))
+        assert answer.status == 200
+        self.batches.append((table, key, answer))
+        for (slot, type_, quantity), result in zip(rows, answer.body["results"], strict=True):
+            product = self.products.get(self.codes[slot])
+            change = quantity if type_ == "in" else -quantity
+            if quantity <= 0:
+                assert result["status"] == 422
+            elif product is None:
+                assert result["status"] == 404
+            elif round(product.stock + change, 3) < 0:
+                assert result["status"] == 422
+            else:
+                product.stock = round(product.stock + change, 3)
+                assert (result["status"], result["stock_after"]) == (201, product.stock)
+                product.movements.append(Movement(result["id"], type_, quantity, product.scale))
+
+    @precondition(lambda self: self.batches)
+    @rule(pick=st.integers(0, 1000))
+    def repeat_batch(self, pick: int) -> None:
+        """A batch of before has its first answer for each row that was judged by a product, whatever the stock is now."""
+        table, key, answer = self.batches[pick % len(self.batches)]
+        if any(row["status"] == 404 for row in answer.body["results"]):
+            return  # no product keeps that refusal: it may be there by now
+        again = self.run(self.server.post("/movements:batch", table, **{"Idempotency-Key": key}))
+        assert (again.status, again.body) == (answer.status, answer.body)
+
+    @rule(slot=SLOTS, factor=st.sampled_from([0.5, 2.0, 1000.0, 0.001]), name=st.integers(0, 3))
+    def change_unit(self, slot: int, factor: float, name: int) -> None:
+        """Another unit, if stock and minimum are exact in it."""
+        code, unit = self.codes[slot], f"unit {name}"
+        product = self.products.get(code)
+        document = {"name": product.name if product else "a", "unit": unit, "factor": factor}
+        answer = self.run(self.server.ask("PUT", f"{API}/products/{code}", document))
+        if product is None:
+            assert answer.status == 404
+            return
+        stock, least = exact(product.stock, factor), exact(product.min_stock, factor)
+        if unit == product.unit or stock is None or least is None:
+            assert answer.status == 409
+            return
+        assert (answer.status, answer.body["unit"]) == (200, unit)
+        product.unit, product.stock, product.min_stock = unit, stock, least
+        product.scale = float(f"{product.scale * factor:.12g}")
 
     @rule(slot=SLOTS, pick=st.integers(0, 1000))
     def undo(self, slot: int, pick: int) -> None:
@@ -145,17 +207,18 @@ class Machine(RuleBasedStateMachine):
         if product is None or not product.movements:
             return
         movement = product.movements[pick % len(product.movements)]
-        change = movement.quantity if movement.type == "out" else -movement.quantity
+        quantity = exact(movement.quantity, float(f"{product.scale / movement.scale:.12g}"))
+        change = None if quantity is None else quantity if movement.type == "out" else -quantity
         answer = self.post(f"/movements/{movement.id}/undo", {})
-        if movement.undone:
+        if movement.undone or change is None or quantity is None:
             assert answer.status == 409
-        elif product.stock + change < 0:
+        elif round(product.stock + change, 3) < 0:
             assert answer.status == 422
         else:
             assert (answer.status, answer.body["reverses"]) == (201, movement.id)
-            product.stock += change
+            product.stock = round(product.stock + change, 3)
             movement.undone = True
-            product.movements.append(Movement(answer.body["id"], answer.body["type"], movement.quantity))
+            product.movements.append(Movement(answer.body["id"], answer.body["type"], quantity, product.scale))
 
     @rule(slot=SLOTS, counted=AMOUNTS)
     def count(self, slot: int, counted: float) -> None:
@@ -168,10 +231,10 @@ class Machine(RuleBasedStateMachine):
         elif product is None:
             assert answer.status == 404
         else:
-            assert (answer.status, answer.body["difference"]) == (200, counted - product.stock)
+            assert (answer.status, answer.body["difference"]) == (200, round(counted - product.stock, 3))
             if counted != product.stock:
                 booked = answer.body["movement"]
-                product.movements.append(Movement(booked["id"], booked["type"], booked["quantity"]))
+                product.movements.append(Movement(booked["id"], booked["type"], booked["quantity"], product.scale))
             product.stock = counted
 
     @rule(name=st.integers(0, 2), to=st.none() | st.integers(0, 2))
@@ -225,9 +288,10 @@ class Machine(RuleBasedStateMachine):
             if product is None:
                 assert answer.status == 404
                 continue
-            told = {key: answer.body[key] for key in ("name", "min_stock", "current_stock", "active")}
+            told = {key: answer.body[key] for key in ("name", "unit", "min_stock", "current_stock", "active")}
             assert told == {
                 "name": product.name,
+                "unit": product.unit,
                 "min_stock": product.min_stock,
                 "current_stock": product.stock,
                 "active": product.active,

@@ -1,4 +1,7 @@
-"""Random commands on two servers that are killed agree with a model in Decimal: each answer, read, report and CSV."""
+"""Random commands on two servers that are killed agree with a model in Decimal: each answer, read, report and CSV.
+
+The clock of one server is two days ahead.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import csv
 import io
 import random
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,8 @@ import attrs
 import pytest
 
 from pantry.domain.gtin import own_code
-from tests.support.pantry.model import ZERO, Kept, Model
+from servicekit.broker.broker_clock import MOST
+from tests.support.pantry.model import Kept, Model
 from tests.support.pantry.system import API, Answer, PantrySystem, Server, pantry_system
 
 pytestmark = pytest.mark.real
@@ -58,6 +63,7 @@ class Driver:
     batches: list[tuple[dict[str, str], Any, Any]] = attrs.field(factory=list)
     steps: int = 0
     latest: int = 0
+    began: datetime = attrs.field(factory=lambda: datetime.now(UTC))
 
     @property
     def server(self) -> Server:
@@ -132,13 +138,15 @@ class Driver:
     async def single(self) -> None:
         """One of the other commands."""
         product = self.random.choice(list(self.model.products.values()))
-        match self.random.choice(("undo", "undo", "undo", "count", "code", "move")):
+        match self.random.choice(("undo", "undo", "undo", "count", "code", "unit", "move")):
             case "undo":
                 await self.undo(product)
             case "count":
                 await self.count(product)
             case "code":
                 await self.code(product)
+            case "unit":
+                await self.change_unit(product)
             case _:
                 await self.move(product)
 
@@ -150,11 +158,27 @@ class Driver:
         answer = await self.post(f"/movements/{movement.id}/undo", {})
         if movement.reversed_by is not None:
             assert answer.status == 409, answer
-        elif (refusal := product.refusal(-movement.change)) is not None:
+        elif (change := product.opposite(movement)) is None:
+            assert (answer.status, "cannot be written in" in answer.body["error"]) == (409, True), answer
+        elif (refusal := product.refusal(change)) is not None:
             assert (answer.status, refusal in answer.body["error"]) == (422, True), answer
         else:
             assert answer.status == 201, answer
-            movement.reversed_by = product.book(answer.body["id"], -movement.change, reverses=movement)
+            movement.reversed_by = product.book(answer.body["id"], change, reverses=movement)
+
+    async def change_unit(self, product: Kept) -> None:
+        """Another unit: with all quantities converted, or refused."""
+        factor = Decimal(self.random.choice(("1000", "0.001", "2", "0.5", "12", "0.25")))
+        unit = f"unit {self.random.randint(0, 99)}"
+        body = {"name": product.name, "unit": unit, "factor": float(factor)}
+        answer = await self.post(f"/products/{product.code}", body, "PUT")
+        codes = {code: of[1] for code, of in self.model.codes.items() if of[0] == product.code}
+        if unit == product.unit or not product.converts(factor, codes.values()):
+            assert answer.status == 409, answer
+            return
+        product.unit = unit
+        self.model.codes |= {code: (product.code, of * factor) for code, of in codes.items()}
+        assert (answer.status, number(answer.body["current_stock"]), answer.body["unit"]) == (200, product.stock, unit), answer
 
     async def count(self, product: Kept) -> None:
         """A stocktake, with a difference or without."""
@@ -162,7 +186,7 @@ class Driver:
         answer = await self.post(f"/products/{product.code}/count", {"counted": float(counted)})
         difference = counted - product.stock
         assert (answer.status, number(answer.body["difference"])) == (200, difference), answer
-        product.counts.append((counted, difference))
+        product.counts.append((counted, difference, product.unit))
         if difference:
             product.book(answer.body["movement"]["id"], difference, counted=counted)
 
@@ -202,6 +226,10 @@ class Driver:
         for server in self.system.servers:
             listed = await server.get(f"/products?min_seq={self.latest}")
             assert {one["ean13"]: number(one["current_stock"]) for one in listed} == self.model.stocks()
+            present = (datetime.now(UTC) + MOST).isoformat().replace("+00:00", "Z")
+            assert {
+                one["ean13"]: number(one["current_stock"]) for one in await server.get(f"/products?as_of={present}")
+            } == self.model.stocks()
             low = await server.get("/reports/low-stock")
             assert {one["ean13"] for one in low} == self.model.low()
             bought = await server.get("/reports/shopping-list")
@@ -224,15 +252,16 @@ class Driver:
                 rows += csv.DictReader(io.StringIO(answer.body))
                 query = answer.headers.get("Link", "").partition("?")[2].partition(">")[0]
             assert [row["id"] for row in reversed(rows)] == [movement.id for movement in product.moved]
-            stock = ZERO
             for row, movement in zip(reversed(rows), product.moved, strict=True):
-                stock += movement.change
-                assert number(row["stock_after"]) == stock
+                assert (number(row["stock_after"]), row["unit"]) == (movement.after, movement.unit)
+                assert self.began - MOST < datetime.fromisoformat(row["created_at"]) < datetime.now(UTC) + MOST
                 assert number(row["quantity"]) == abs(movement.change)
                 assert row["reverses"] == (movement.reverses.id if movement.reverses else "")
                 assert row["reversed_by"] == (movement.reversed_by.id if movement.reversed_by else "")
             counts = await server.get(f"/stocktakes?ean13={code}")
-            assert [(number(one["counted"]), number(one["difference"])) for one in reversed(counts)] == product.counts
+            assert [
+                (number(one["counted"]), number(one["difference"]), one["unit"]) for one in reversed(counts)
+            ] == product.counts
 
 
 @pytest.mark.timeout(600)
@@ -245,6 +274,9 @@ async def test_commands_on_two_servers_agree_with_a_model(tmp_path: Path, steps:
     """A server is killed while it imports, in the rounds of `kills`."""
     async with pantry_system(tmp_path, servers=2) as system:
         driver = Driver(system, random.Random(seed))
+        await system.servers[1].kill()
+        system.servers[1].module = "tests.support.pantry.ahead"
+        await system.servers[1].start()
         for index in range(40):
             await driver.create(index)
         rounds = 0
@@ -259,6 +291,7 @@ async def test_commands_on_two_servers_agree_with_a_model(tmp_path: Path, steps:
         assert rounds > max(kills), "every kill took place"
         await driver.compare()
         await driver.compare_histories()
+        assert any(product.scale != 1 for product in driver.model.products.values()), "a unit was changed"
         for server in system.servers:
             await server.kill()
         assert await system.one.difference_from_a_fold() is None
