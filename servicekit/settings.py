@@ -11,7 +11,7 @@ from httpkit.errors import HttpkitError
 from httpkit.server.callers import ANYBODY, LOCAL, Access
 from httpkit.server.guard import Guard, TrustedProxies, allowed_hosts, is_loopback
 from httpkit.server.serving import ServerLimits, server_context
-from servicekit.access.secret import TokenText
+from servicekit.access.issuing import TokenText
 from terminalkit.config.fields import setting, settings
 from terminalkit.config.loading import SettingsError
 

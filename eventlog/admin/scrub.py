@@ -15,18 +15,69 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
 from types import MappingProxyType
+from typing import Protocol
 from zlib import crc32
 
 import attrs
 import structlog
 
-from eventlog.admin.fold_check import Fold, contradiction
-from eventlog.admin.scrub_state import Damage, ScrubMemory, ScrubPass, ScrubState
+from eventlog.admin.copy_check import Fold, contradiction
 from eventlog.errors import EventLogError, UndecodableCommit
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.port import Head
 from eventlog.registry import Registry
 from eventlog.support.chain import digest_of
+
+
+@attrs.frozen
+class Damage:
+    """A finding: the sequence, the subject of the aggregate if it is known, and the problem in words.
+
+    `elsewhere`: another server than the leader has the problem.
+    """
+
+    sequence: int
+    subject: str | None
+    problem: str
+    elsewhere: bool = False
+
+    def __str__(self) -> str:
+        return f"sequence {self.sequence}{f', {self.subject}' if self.subject else ''}: {self.problem}"
+
+
+@attrs.frozen(kw_only=True)
+class ScrubPass:
+    """A pass over a log: it has reached sequence `position` of `until`, and has `count` findings, of which `found` has the first.
+
+    `ended` is None while it runs.
+    """
+
+    incarnation: str
+    until: int
+    started: datetime
+    position: int = 0
+    found: tuple[Damage, ...] = ()
+    count: int = 0
+    ended: datetime | None = None
+
+
+@attrs.frozen
+class ScrubState:
+    """The passes over a log: the one that runs or ran last, and the last complete one."""
+
+    current: ScrubPass | None
+    complete: ScrubPass | None
+
+
+class ScrubMemory(Protocol):
+    """Keeps the state of the passes over one log while no process runs."""
+
+    async def load(self) -> ScrubState | None:
+        """The state that was kept last, or None. Raises an error if it cannot be read."""
+
+    async def keep(self, state: ScrubState) -> None:
+        """Keep a state. Raises an error if that is not possible now."""
+
 
 log = structlog.get_logger(__name__)
 

@@ -24,7 +24,7 @@ from gctd.http.tasks.log_reader import LogBrowser
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
 from httpkit.sse.stream import Streams
-from projections.queries.snapshot_queries import SnapshotQueries
+from projections.queries.snapshots import SnapshotQueries
 from servicekit.readside import ReadSide
 
 

@@ -11,7 +11,7 @@ import attrs
 from httpkit.server.callers import Caller
 from httpkit.server.guard import SHARED, same
 from servicekit.access.directory import TokenDirectory
-from servicekit.access.secret import SessionText, TokenText, digest
+from servicekit.access.issuing import SessionText, TokenText, digest
 from servicekit.access.service_access import SESSION, caller_with, holder
 
 MOST_SESSIONS = 10_000

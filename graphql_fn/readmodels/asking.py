@@ -20,8 +20,7 @@ from httpkit.sse.hub import Hub
 from projections.errors import AggregateParked, ArgumentRefused, Behind, ProjectionError
 from projections.store import Argument, Queryable, Row
 from servicekit.errors import NotWritten
-from servicekit.readside.replica import ReadReplica
-from servicekit.readside.replica_tables import ReplicaTransaction
+from servicekit.readside.replica import ReadReplica, ReplicaTransaction
 
 _log = structlog.get_logger(__name__)
 

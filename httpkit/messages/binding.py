@@ -12,8 +12,7 @@ from multidict import MultiMapping
 
 from httpkit.errors import FieldError, suggestion
 from httpkit.messages.decoding import JSON, TEXT, attributes_of, escape, flatten, hook_for, json_name
-from httpkit.messages.fields import Rule, Source, Spec, spec_of
-from httpkit.messages.primitives import Hook
+from httpkit.messages.fields import Hook, Rule, Source, Spec, spec_of
 from httpkit.problems import Invalid
 
 R = TypeVar("R")

@@ -1,6 +1,6 @@
 """From decoded JSON, or the text of a parameter, to typed values: of classes, lists, mappings, choices.
 
-cattrs does the work. Its hooks for primitives coerce, so `httpkit.messages.primitives` replaces them. Errors are collected, not
+cattrs does the work. Its hooks for primitives coerce, so `httpkit.messages.fields` replaces them. Errors are collected, not
 only the first.
 """
 
@@ -21,8 +21,7 @@ from cattrs.errors import ClassValidationError, IterableValidationError
 from cattrs.gen import make_dict_structure_fn, mapping_structure_factory, override
 
 from httpkit.errors import suggestion
-from httpkit.messages.fields import Rule, Spec, Unset, spec_of
-from httpkit.messages.primitives import FROM_JSON, FROM_TEXT, Hook, Wrong
+from httpkit.messages.fields import FROM_JSON, FROM_TEXT, Hook, Rule, Spec, Unset, Wrong, spec_of
 
 _NO_LIMITS = Rule()
 _WITHOUT_TEXT = frozenset({int, float, bool, Decimal, datetime, date})

@@ -19,7 +19,7 @@ from httpkit.server.callers import Scope
 from httpkit.server.guard import is_loopback
 from pantry.http.services import Services
 from pantry.http.values import text_without
-from servicekit.access.token.state import Session
+from servicekit.access.tokens import Session
 
 NAME_LENGTH = 64
 """Characters of the name of a device."""

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from httpkit.messages.fields import UNSET, Unset, member, message, path, query
+from httpkit.messages.fields import UNSET, Unset, member, message, moment, path, query
 from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.commands.pantry import Remarks

@@ -7,9 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from http import HTTPStatus
 
-from httpkit.messages.fields import UNSET, Unset, member, message, path, query
+from httpkit.messages.fields import UNSET, Unset, member, message, moment, path, query
 from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import ProductOutcome
 from pantry.domain.errors import NotFound

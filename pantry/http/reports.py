@@ -7,8 +7,7 @@ from collections.abc import Sequence, Sized
 from datetime import datetime
 from typing import cast
 
-from httpkit.messages.fields import member, message, query
-from httpkit.messages.times import moment
+from httpkit.messages.fields import member, message, moment, query
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import ReportTooLarge
 from pantry.domain.product import CATEGORY_ID_LENGTH

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from projections.cli.options import database_option, model_option, nats_option, opened_log
-from projections.cli.working import ordered
+from projections.cli.options import database_option, model_option, nats_option, opened_log, ordered
 from terminalkit.commands.command import command, examples
 from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode

@@ -15,7 +15,7 @@ from terminalkit.runtime.invocation import Invocation
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from eventlog.admin.scrub_state import ScrubPass
+    from eventlog.admin.scrub import ScrubPass
     from eventlog.jetstream.log import JetStreamLog
     from projections.model import ReadModel
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from projections.cli.options import database_option, model_option, nats_option, opened_log
-from projections.cli.working import parked_line, shown
+from projections.cli.options import database_option, model_option, nats_option, opened_log, parked_line, shown
 from terminalkit.commands.command import Choice, command, examples
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation

@@ -14,7 +14,6 @@ from eventlog.support.timers import until_one_ends
 from projections.errors import Behind, CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
-from projections.projector.applied import AppliedReports, OnApplied
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, reason_of_stop
 from projections.projector.leadership import Leadership, stand_by
@@ -22,7 +21,7 @@ from projections.projector.reading import ProjectorReader
 from projections.projector.status import DATABASE, ProjectorProgress, ProjectorStatus
 from projections.projector.unparking import Unparked, unpark
 from projections.projector.waiting import PositionWaiters
-from projections.projector.writer import CheckpointWriter, pauses
+from projections.projector.writer import AppliedReports, CheckpointWriter, OnApplied, pauses
 from projections.store import LeaderElection, Parked, Place, Store
 
 log = structlog.get_logger(__name__)

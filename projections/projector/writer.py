@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -17,14 +18,56 @@ from eventlog.support.chain import fingerprints
 from eventlog.support.tracing import Trace
 from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
-from projections.projector.continuity import Tip, check_known
+from projections.projector.continuity import AggregateLinks, LinkCheck, Tip, check_known, follows
 from projections.projector.derive import Batch, Broken, apply
-from projections.projector.links import AggregateLinks, LinkCheck, follows
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import DATABASE, ProjectorProgress
 from projections.store import KEYS, Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
+
+OnApplied = Callable[[Sequence[Commit]], None]
+"""Called in the event loop with commits that have become visible."""
+
+
+class AppliedReports:
+    """Calls `on_applied` after each transaction. Commits that a restarted projection applies a second time are left out."""
+
+    def __init__(self, on_applied: OnApplied | None) -> None:
+        self._on_applied = on_applied
+        self._reported: int | None = None
+        self._history: int | None = None
+
+    def begin_after(self, sequence: int) -> None:
+        """All commits after this sequence are reported. By default, all that the tables have at the beginning is history."""
+        self._history = sequence
+
+    def reached(self, highest: int) -> int:
+        """Return the sequence up to which all is reported. At the beginning it is the end of the history.
+
+        `highest` is the highest sequence that a projection has applied.
+        """
+        if self._reported is None:
+            self._reported = highest if self._history is None else min(highest, self._history)
+        return self._reported
+
+    def skip_to(self, sequence: int) -> None:
+        """All commits up to this sequence count as reported."""
+        self._reported = sequence
+
+    def report(self, commits: Sequence[Commit]) -> None:
+        """Report the commits of a transaction."""
+        if len(commits) <= INLINE and log.is_enabled_for(logging.DEBUG):
+            for commit in commits:
+                trace = commit.trace
+                log.debug("commit applied", sequence=commit.sequence, subject=commit.subject, trace_id=trace and trace.trace_id)
+        reported = self._reported or 0
+        if commits[-1].sequence > reported:
+            new = commits if commits[0].sequence > reported else [c for c in commits if c.sequence > reported]
+            self._reported = commits[-1].sequence
+            if self._on_applied is not None:
+                self._on_applied(new)
+
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from eventlog import Commit, EventLog, EventLogError
-from eventlog.admin.fold_check import contradiction
+from eventlog.admin.copy_check import contradiction
 from eventlog.support.chain import beginning, fingerprints, rolled, text_of
 from projections.model import ReadModel
 from projections.projector.continuity import check_contiguous

@@ -17,10 +17,9 @@ from httpkit.errors import HttpkitError
 from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller, Scope
 from httpkit.server.guard import same
-from servicekit.access.secret import SessionText
+from servicekit.access.issuing import SessionText
 from servicekit.access.service_access import ServiceAccess, end_of
-from servicekit.access.token.commands import ClaimPairing, OfferPairing, TokenFull, TokenRefused
-from servicekit.access.token.state import Session
+from servicekit.access.tokens import ClaimPairing, OfferPairing, Session, TokenFull, TokenRefused
 
 CODE = timedelta(minutes=5)
 """The time for which a code can be used."""

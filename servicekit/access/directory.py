@@ -18,7 +18,7 @@ import structlog
 from eventlog import EventLog, Unavailable
 from projections.store import Queryable
 from servicekit.access.model import FIND, TokenModel, token_of
-from servicekit.access.token.state import Token
+from servicekit.access.tokens import Token
 
 _log = structlog.get_logger(__name__)
 

@@ -12,8 +12,7 @@ import msgspec
 from eventlog import Commit
 from projections.model import Change, Column, Projection, Put, ReadModel, Table
 from projections.store import Row
-from servicekit.access.token.commands import TokenDecider, register, token_decider
-from servicekit.access.token.state import Session, Token
+from servicekit.access.tokens import Session, Token, TokenDecider, register, token_decider
 
 TOKENS = Table(
     "tokens",

@@ -15,9 +15,8 @@ from httpkit.server.callers import Caller, Scope
 from httpkit.server.guard import SHARED as SHARED_CALLER
 from httpkit.server.guard import same
 from servicekit.access.directory import TokenDirectory
-from servicekit.access.secret import SessionText, TokenText, digest
-from servicekit.access.token.commands import COARSE, CloseSession, OpenSession, UseToken
-from servicekit.access.token.state import SHARED, Session, Token
+from servicekit.access.issuing import SessionText, TokenText, digest
+from servicekit.access.tokens import COARSE, SHARED, CloseSession, OpenSession, Session, Token, UseToken
 
 _log = structlog.get_logger(__name__)
 

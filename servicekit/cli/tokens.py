@@ -20,7 +20,7 @@ from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from servicekit.access.issuing import TokenOffice
-    from servicekit.access.token.state import Token
+    from servicekit.access.tokens import Token
     from servicekit.service import Service
 
 C = TypeVar("C")

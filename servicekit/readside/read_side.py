@@ -25,11 +25,10 @@ from httpkit.sse.hub import Hub
 from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys, LogKeys
 from projections.model import ReadModel
-from projections.projector.applied import OnApplied
 from projections.projector.projector import Projector
 from projections.projector.report import ReadModelReport, standing
-from projections.projector.writer import pauses
-from projections.queries.scrubs import KeptScrubs
+from projections.projector.writer import OnApplied, pauses
+from projections.queries.snapshots import KeptScrubs
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again_patiently, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
@@ -39,13 +38,53 @@ from servicekit.broker.broker_watch import BrokerWatch
 from servicekit.broker.monitoring import addresses
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
-from servicekit.readside.acknowledgements import AHEAD, Acknowledgements
 from servicekit.readside.figures import figures
-from servicekit.readside.parked import check_applied
-from servicekit.readside.readiness import Readiness
+from servicekit.readside.readiness import Readiness, check_applied
 from servicekit.serving.background import BackgroundWork, Start
 
 _log = structlog.get_logger(__name__)
+
+AHEAD = 100
+"""Commits by which answered commands are ahead of the tables at most. A later command waits, and so no read waits for long."""
+
+
+class Acknowledgements:
+    """The highest sequence that reads of this process have to include. It grows with each command that is acknowledged.
+
+    `seconds`: a read waits no longer for the tables. If it waited in vain, the next reads do not wait until the tables have
+    reached the sequence of that time. Their answers name the older position that the tables have.
+    """
+
+    def __init__(self, projector: Projector, seconds: float) -> None:
+        self._projector = projector
+        self._seconds = seconds
+        self._owed = 0
+        self._missed = 0
+
+    def add(self, sequence: int) -> None:
+        """From now on reads include this sequence of the log."""
+        self._owed = max(self._owed, sequence)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the tables lack a command that was acknowledged."""
+        return self._projector.position < self._owed
+
+    def unseen(self) -> Awaitable[None] | None:
+        """Return what a read has to await before it asks the tables, or None if they have everything that was acknowledged."""
+        return self._wait() if self.pending else None
+
+    async def _wait(self) -> None:
+        owed = self._owed
+        if self._projector.position < self._missed:
+            return
+        try:
+            await self._projector.wait_for(owed, self._seconds)
+        except (Behind, ProjectorStopped) as reason:
+            self._missed = owed
+            _log.warning("reads are answered before the tables have what was acknowledged", sequence=owed, reason=str(reason))
+
+
 _LOOK_AT_FINDINGS = 10.0
 """Seconds between two looks at the passes over the log that another process makes."""
 READ_YOUR_WRITES = 5.0

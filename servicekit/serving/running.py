@@ -16,8 +16,8 @@ from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.routes import Answer, Call
 from httpkit.server.guard import Guard
-from projections.projector.applied import OnApplied
-from projections.queries.snapshot_queries import SnapshotQueries
+from projections.projector.writer import OnApplied
+from projections.queries.snapshots import SnapshotQueries
 from projections.store import Argument, Row, Store
 from servicekit.access.service_access import ServiceAccess
 from servicekit.command_context import context, replayed

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeVar, cast, dataclass_transform, get_args, g
 import attrs
 
 from httpkit.messages.decoding import JSON, TEXT, attributes_of, is_enum
-from httpkit.messages.fields import Rule
-from httpkit.messages.primitives import Wrong
+from httpkit.messages.fields import Rule, Wrong
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(h|ms|m|s|us|µs|ns)")

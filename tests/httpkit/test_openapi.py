@@ -16,7 +16,7 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.messages.decoding import JSON
 from httpkit.messages.fields import PRINTABLE, Rule, member, message
-from httpkit.messages.schemas import Schemas
+from httpkit.messages.openapi import Schemas
 from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.guard import Guard, allowed_hosts

@@ -12,11 +12,10 @@ import pytest
 from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller, Scope
 from servicekit.access.devices import CODE, DEVICE, Devices, NoSuchSession, PairingRefused
+from servicekit.access.issuing import SessionText
 from servicekit.access.model import row_of
-from servicekit.access.secret import SessionText
 from servicekit.access.service_access import ServiceAccess
-from servicekit.access.token.commands import RevokeToken, TokenRefused
-from servicekit.access.token.state import MOST_PAIRINGS, MOST_SESSIONS, Session, Token
+from servicekit.access.tokens import MOST_PAIRINGS, MOST_SESSIONS, RevokeToken, Session, Token, TokenRefused
 from tests.servicekit.test_tokens import Clock, issue, opened
 
 

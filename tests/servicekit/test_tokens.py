@@ -16,22 +16,24 @@ from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
 from httpkit.server.callers import Scope
 from servicekit.access.directory import TokenDirectory
+from servicekit.access.issuing import SessionText, TokenText, digest
 from servicekit.access.model import TokenModel
-from servicekit.access.secret import SessionText, TokenText, digest
 from servicekit.access.service_access import ServiceAccess
-from servicekit.access.token.commands import (
+from servicekit.access.tokens import (
     COARSE,
+    MOST_SESSIONS,
     CloseSession,
     IssueToken,
     NoSuchToken,
     OpenSession,
     RevokeToken,
+    Token,
     TokenRefused,
     UseToken,
     decide,
+    evolve,
     register,
 )
-from servicekit.access.token.state import MOST_SESSIONS, Token, evolve
 from servicekit.settings import ServiceSettings, guard_of
 from terminalkit.config.loading import SettingsError
 

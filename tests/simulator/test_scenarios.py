@@ -13,7 +13,7 @@ from eventlog.jetstream.log import JetStreamLog
 from httpkit.server.callers import Scope
 from servicekit.access.issuing import TokenOffice
 from servicekit.access.model import TokenModel
-from servicekit.access.token.commands import register
+from servicekit.access.tokens import register
 from tests.simulator.accounts import CATEGORY, REGISTRY, STREAM, Account, Moved
 from tests.simulator.broker import Broker
 from tests.simulator.stream import Stream

@@ -18,8 +18,7 @@ from eventlog.admin.closed import check_whole, closed, is_closed, opened
 from eventlog.admin.copy_check import check_copy
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.admin.repair.diagnosis import Diagnosis, Fault, Witness, each_leads
-from eventlog.admin.repair.lineage import after_repair
-from eventlog.admin.repair.rewriting import DUPLICATES, Operator, Rewriting
+from eventlog.admin.repair.rewriting import DUPLICATES, Operator, Rewriting, after_repair
 from eventlog.admin.repair.sources import RepairSource
 from eventlog.admin.throw_away import throw_away_server
 from eventlog.errors import EventLogError

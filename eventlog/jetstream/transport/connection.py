@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 import nats.errors
@@ -21,9 +22,61 @@ import structlog
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.client import NatsClient, safe
-from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, ConnectionOptions
-from eventlog.jetstream.transport.reply_router import NatsReply, NotTaken, ReplyRouter
+from eventlog.jetstream.transport.reply_router import MOST_PENDING, NatsReply, NotTaken, ReplyRouter
 from eventlog.support.timers import tick
+
+CHECK_EVERY = 5.0
+CHECK_TIMEOUT = 2.0
+
+
+def _listed(servers: str | Sequence[str]) -> Sequence[str]:
+    listed = servers.split(",") if isinstance(servers, str) else servers
+    return tuple(server.strip() for server in listed)
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionOptions:
+    """How to connect: names and addresses, intervals in seconds, and credentials.
+
+    `servers` are addresses: one, several, or several with commas between. `credentials` is a file as `nsc` writes it; user and
+    password or a token are in the address (`nats://user:secret@host`).
+    """
+
+    servers: Sequence[str] = attrs.field(converter=_listed, validator=attrs.validators.min_len(1))
+    name: str
+    credentials: Path | None = None
+    tls: SSLContext | None = None
+    check_every: float = CHECK_EVERY
+    check_timeout: float = CHECK_TIMEOUT
+
+    @property
+    def addresses(self) -> str:
+        """The addresses for people and logs: without user and password."""
+        return ", ".join(_without_secret(server) for server in self.servers)
+
+    def for_nats(self) -> dict[str, Any]:
+        """The arguments of nats-py's `connect`, without callbacks."""
+        given: dict[str, Any] = {
+            "servers": list(self.servers),
+            "name": self.name,
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": 0.25,
+            "connect_timeout": 2,
+            "ping_interval": 2,
+            "max_outstanding_pings": 2,
+            "pending_size": 2 * MOST_PENDING,
+            "flush_timeout": 2,
+        }
+        if self.credentials is not None:
+            given["user_credentials"] = str(self.credentials)
+        if self.tls is not None:
+            given["tls"] = self.tls
+        return given
+
+
+def _without_secret(server: str) -> str:
+    return urlsplit(server).netloc.rpartition("@")[2] or server.rpartition("@")[2]
+
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from eventlog.jetstream.write_health import WARN_AT, Room
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.settings import Settings
 from projections.errors import ProjectionError
-from projections.stores.leaders import leader_at
+from projections.stores.databases import leader_at
 from servicekit.broker.monitoring import BrokerState, NotSeen, addresses, look_at_all
 
 _ASKED = 0.5

@@ -10,7 +10,7 @@ import attrs
 from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, StoredColumn, Table
 from projections.store import KEYS, SchemaVersion
-from projections.stores.names import CHECKPOINTS, LEASE, MARKS, MIGRATIONS, PARKED, PROOFS, SCRUBS, quoted
+from projections.stores.names import CHECKPOINTS, LEASE, LEFT_OUT, MARKS, MIGRATIONS, PARKED, PROOFS, SCRUBS, quoted
 
 FIXED = (LEASE, SCRUBS)
 """The tables that stay with their schema when the others change places: the leader is the one of all, and the log is the same."""
@@ -193,3 +193,45 @@ def order_of_keys(table: Table) -> str:
     """The ORDER BY that sorts a table by its key, text by its bytes."""
     texts = {column.name for column in table.columns if column.type == "text"}
     return ", ".join(f"{quoted(name)}{' COLLATE ' + quoted('C') if name in texts else ''}" for name in table.key)
+
+
+_TIMEOUT = 3600.0
+"""Seconds for one index."""
+
+_TABLE = f'CREATE TABLE IF NOT EXISTS {LEFT_OUT} (name TEXT COLLATE "C" PRIMARY KEY, statement TEXT NOT NULL)'
+_FOR_QUERIES = """
+SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS statement FROM pg_index AS i
+WHERE i.indrelid = to_regclass($1) AND NOT (i.indisunique OR i.indisexclusion) AND NOT EXISTS (
+    SELECT FROM pg_constraint AS c WHERE c.conrelid = i.indrelid AND c.contype = 'f' AND i.indkey[0] = ANY (c.conkey)
+)
+"""
+_LEAVE_OUT = f"INSERT INTO {LEFT_OUT} (name, statement) VALUES ($1, $2)"  # noqa: S608 - a constant
+_NEXT = f"SELECT name, statement FROM {LEFT_OUT} LIMIT 1"  # noqa: S608 - a constant
+_MADE = f"DELETE FROM {LEFT_OUT} WHERE name = $1"  # noqa: S608 - a constant
+
+
+async def leave_out(connection: Any, tables: Iterable[str]) -> None:
+    """Drop the indexes of empty tables that only queries need. `connection` has a transaction open.
+
+    Unique indexes stay, and indexes that are looked into when a row goes that others refer to.
+    """
+    before = await read_tables(connection)
+    await connection.execute(_TABLE)
+    await mark_new_tables(connection, before)
+    for table in tables:
+        if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {quoted(table)})"):  # noqa: S608 - quoted
+            continue
+        for name, statement in await connection.fetch(_FOR_QUERIES, quoted(table)):
+            await connection.execute(_LEAVE_OUT, name, statement)
+            await connection.execute(f"DROP INDEX {name}")
+
+
+async def make(connection: Any) -> None:
+    """Make all that have been left out, each in a separate transaction, or in the one that `connection` has open."""
+    if not await read_columns(connection, LEFT_OUT):
+        return
+    while (found := await connection.fetchrow(_NEXT)) is not None:
+        async with connection.transaction():
+            await connection.execute(found["statement"], timeout=_TIMEOUT)
+            await connection.execute(_MADE, found["name"])
+    await connection.execute(f"DROP TABLE {LEFT_OUT}")

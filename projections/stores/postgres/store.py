@@ -17,7 +17,7 @@ from projections.projector.batch import judge, last_changes, with_proven
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.names import changed_by
-from projections.stores.postgres import indexes, lease, schema, switching, writing
+from projections.stores.postgres import lease, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
 from projections.stores.postgres.election import MIGRATION, PostgresElection
 from projections.stores.postgres.reader import PostgresReader
@@ -136,12 +136,12 @@ class PostgresStore(PostgresReader):
     async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
         """Do without the indexes of empty tables that only queries need, until `make_indexes`. Raises NotLeading."""
         async with self._turn() as writer, writer.transaction():
-            await indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+            await schema.leave_out(writer, [table.name for projection in projections for table in projection.tables])
 
     async def make_indexes(self) -> None:
         """Make the indexes that have been left out. Raises NotLeading."""
         async with self._turn() as writer:
-            await indexes.make(writer)
+            await schema.make(writer)
 
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
         """Have a copy (`PostgresCopies`) take the place of the live tables, which are kept as the other part.
@@ -170,7 +170,7 @@ async def _migrate(
 ) -> Sequence[str] | None:
     if await schema.read_version(connection) != before:
         return None
-    await indexes.make(connection)
+    await schema.make(connection)
     old, tables = await schema.shapes(connection, projections), await schema.read_tables(connection)
     try:
         await connection.execute(f"{sql}\n; SELECT 1")  # the driver fails if there is no statement at all

@@ -7,6 +7,7 @@ write-ahead log by the name (https://www.sqlite.org/howtocorrupt.html, 2.4).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,6 +18,37 @@ import msgspec
 
 from eventlog.support.files import write_private
 from projections.errors import StoreDamaged
+
+_SUFFIX = ".sha256"
+
+
+def seal(file: Path) -> None:
+    """Note the digest of a file that is closed, without a write-ahead log. Raises OSError."""
+    write_private(_beside(file), f"{_digest(file)}\n")
+
+
+def is_broken(file: Path) -> bool:
+    """Whether a file is not what it was when it was sealed. Raises OSError."""
+    try:
+        noted = _beside(file).read_text().strip()
+    except FileNotFoundError:
+        return False
+    return file.exists() and _digest(file) != noted
+
+
+def unseal(file: Path) -> None:
+    """It is about to be written to."""
+    _beside(file).unlink(missing_ok=True)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _beside(file: Path) -> Path:
+    return file.with_name(file.name + _SUFFIX)
+
 
 BESIDE = ("", "-wal", "-shm", "-journal", ".copy.lock", ".sha256")
 """Endings of the files that belong to one of a database."""

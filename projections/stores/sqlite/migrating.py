@@ -9,7 +9,7 @@ from projections.errors import MigrationError
 from projections.model import Projection
 from projections.store import SchemaVersion
 from projections.stores.names import changed_by
-from projections.stores.sqlite import indexes, schema, writing
+from projections.stores.sqlite import schema, writing
 
 
 def migrate(
@@ -21,7 +21,7 @@ def migrate(
     """
     if schema.read_version(writer) != before:
         return None
-    indexes.make_within(writer)
+    schema.make_within(writer)
     old = schema.shapes(writer, projections)
     _execute(writer, sql)
     new = schema.shapes(writer, projections)

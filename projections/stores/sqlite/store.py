@@ -18,7 +18,7 @@ from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
-from projections.stores.sqlite import files, indexes, migrating, schema, seal, wal, writing
+from projections.stores.sqlite import files, migrating, schema, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.fence import WriteFence
 from projections.stores.sqlite.files import Files
@@ -195,13 +195,13 @@ class SQLiteStore(SQLiteReader):
         def leave_out() -> None:
             writer = self._opened_writer()
             with transaction(writer):
-                indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+                schema.leave_out(writer, [table.name for projection in projections for table in projection.tables])
 
         await self._run(leave_out)
 
     async def make_indexes(self) -> None:
         """Make the indexes that have been left out."""
-        await self._run(lambda: indexes.make(self._opened_writer()))
+        await self._run(lambda: schema.make(self._opened_writer()))
 
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
         """Have a copy (`SQLiteCopies`) take the place of the live tables, which are kept as the other part.
@@ -251,13 +251,13 @@ class SQLiteStore(SQLiteReader):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = DatabaseLock.take(self._locked, patience=self._patience, on_waiting=self._on_waiting)
         self.file = self._live_file()
-        if seal.is_broken(self.file):
+        if files.is_broken(self.file):
             raise damaged(self.file, "its digest is not the one that it was closed with")
         writer = self._writer = connect_writer(self.file, busy_timeout=self._write_timeout)
         (problem,) = writer.execute("PRAGMA quick_check(1)").fetchone()
         if problem != "ok":
             raise damaged(self.file, problem.replace("\n", " "))
-        seal.unseal(self.file)
+        files.unseal(self.file)
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
@@ -277,7 +277,7 @@ class SQLiteStore(SQLiteReader):
             self._writer = None
             if whole:
                 with suppress(OSError):  # then it is opened without being compared
-                    seal.seal(self.file)
+                    files.seal(self.file)
         self._opened_whole = False
         if self._lock is not None:
             self._lock.release()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from projections.errors import CopyRefused
 from projections.rebuild.copies import check_as_far
-from projections.stores.sqlite import files, seal, writing
+from projections.stores.sqlite import files, writing
 from projections.stores.sqlite.connection import connect_writer, transaction
 from projections.stores.sqlite.fence import WriteFence
 from projections.stores.sqlite.lock import DatabaseLock
@@ -29,7 +29,7 @@ def adopted(
     try:
         writer = connect_writer(file, busy_timeout=busy_timeout)
         try:
-            seal.unseal(file)
+            files.unseal(file)
             before = writing.read_checkpoints(live)
             check_as_far(projections, before, writing.read_checkpoints(writer))
             with transaction(writer):

@@ -43,8 +43,7 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.readmodel import MODEL
 from projections.projector import writer
-from projections.projector.continuity import Tip
-from projections.projector.links import AggregateLinks, LinkCheck
+from projections.projector.continuity import AggregateLinks, LinkCheck, Tip
 from projections.projector.projector import BATCH
 from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump

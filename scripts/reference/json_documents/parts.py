@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from httpkit.edge import Edge
-from httpkit.messages.openapi import document
-from httpkit.messages.schemas import Schemas
+from httpkit.messages.openapi import Schemas, document
 from httpkit.operation import Operation
 from httpkit.routes import Route
 

@@ -15,8 +15,7 @@ from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.admin import scrub
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
-from eventlog.admin.scrub import LogScrubber
-from eventlog.admin.scrub_state import ScrubState
+from eventlog.admin.scrub import LogScrubber, ScrubState
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog

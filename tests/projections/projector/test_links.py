@@ -7,8 +7,8 @@ import pytest
 
 from eventlog import Commit
 from eventlog.support.chain import TOMBSTONE, CommitLost, fingerprints, link, links
-from projections.projector import links as module
-from projections.projector.links import AggregateLinks
+from projections.projector import continuity as module
+from projections.projector.continuity import AggregateLinks
 from tests.support.readside.ledger import REGISTRY
 
 AT = "2026-01-02T03:04:05Z"

@@ -22,7 +22,7 @@ from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDam
 from projections.model import Put
 from projections.rebuild.copies import CopyPart
 from projections.store import CheckpointOutcome, SchemaVersion
-from projections.stores.sqlite import SQLiteReader, SQLiteStore, seal, wal
+from projections.stores.sqlite import SQLiteReader, SQLiteStore, files, wal
 from projections.stores.sqlite.copies import SQLiteCopies
 from projections.stores.sqlite.lock import LONG_LEASE, LockOwner
 from projections.stores.sqlite.wal import LogCopier
@@ -295,7 +295,7 @@ async def test_a_file_whose_schema_has_a_text_that_is_not_utf_8_is_damaged(store
     """The text of SQLite's error has the name of the table, which Python cannot read."""
     await fill(store)
     await store.close()
-    seal.unseal(store.path)
+    files.unseal(store.path)
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_schema SET name = CAST(x'a27e' AS TEXT), sql = 'CREATE' WHERE name = ?", (PEOPLE.name,))

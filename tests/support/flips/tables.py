@@ -23,7 +23,7 @@ from projections.rebuild.verify import compare, verify
 from projections.store import Reader, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.postgres.server import PostgresServer
-from projections.stores.sqlite import SQLiteStore, seal
+from projections.stores.sqlite import SQLiteStore, files
 from tests.support.flips.harm import Harm, Violation, harm
 from tests.support.readside.ledger import MODEL, REGISTRY, Book
 from tests.support.readside.postgres import binaries
@@ -111,7 +111,7 @@ async def sqlite_flips(directory: Path, trials: int, seed: int) -> Counter[str]:
             file = directory / f"trial-{number}.db"
             await asyncio.to_thread(shutil.copy, pristine, file)
             if sealed := chance.random() < 0.5:  # else as after a crash
-                await asyncio.to_thread(seal.seal, file)
+                await asyncio.to_thread(files.seal, file)
             what = await asyncio.to_thread(harm, [file], chance)
             try:
                 outcomes[await judge(SQLiteStore(file), sound)] += 1

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 from pantry.__main__ import main
-from servicekit.broker import broker_clock
+from servicekit.broker import broker_watch
 
 AHEAD = timedelta(days=2)
 
@@ -17,5 +17,5 @@ def wrong_time() -> datetime:
 
 
 if __name__ == "__main__":
-    broker_clock.wall_time = wrong_time
+    broker_watch.wall_time = wrong_time
     sys.exit(main())

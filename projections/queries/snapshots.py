@@ -1,4 +1,4 @@
-"""Queries that see one moment of a database, if their caller asks for that."""
+"""Queries of a block that see one moment of the tables, and the state of the scrubber."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
+import msgspec
+import structlog
+
+from eventlog import Unavailable
+from eventlog.admin.scrub import ScrubState
+from projections.errors import ProjectionError
 from projections.model import ReadModel
-from projections.store import Argument, Queryable, Reader, ReadTransaction, Row
+from projections.store import Argument, Queryable, Reader, ReadTransaction, Row, Store
 
 
 class SnapshotQueries:
@@ -62,3 +68,33 @@ class SnapshotQueries:
 
     def _source(self) -> Queryable:
         return self._now.get() or self._reader
+
+
+log = structlog.get_logger(__name__)
+
+
+class KeptScrubs:
+    """The state of the passes over the log of one stream (`eventlog.admin.scrub.ScrubMemory`)."""
+
+    def __init__(self, store: Store, stream: str) -> None:
+        self._store = store
+        self._stream = stream
+
+    async def load(self) -> ScrubState | None:
+        """The state that was kept last, or None. Raises Unavailable."""
+        try:
+            text = await self._store.scrubs(self._stream)
+        except ProjectionError as error:
+            raise Unavailable(str(error)) from error
+        try:
+            return None if text is None else msgspec.json.decode(text, type=ScrubState)
+        except msgspec.DecodeError as error:  # of another version of the program: the next pass replaces it
+            log.warning("the state of scrubbing cannot be read", stream=self._stream, reason=str(error))
+            return None
+
+    async def keep(self, state: ScrubState) -> None:
+        """Keep a state. Raises Unavailable, also in a process that does not lead."""
+        try:
+            await self._store.keep_scrubs(self._stream, msgspec.json.encode(state).decode())
+        except ProjectionError as error:
+            raise Unavailable(str(error)) from error
