@@ -227,8 +227,8 @@ async def test_an_error_is_shown_for_no_other_function(measured: Measured, reade
 
 
 async def test_an_error_goes_with_the_next_success(measured: Measured, reader: Visitor) -> None:
-    """The overview reads the regressions, and the palette the functions, for each new analysis."""
-    reads = re.compile(r"/history\?bases=false|entries=200")
+    """The overview reads the regressions for each new analysis, and the palette the functions for each word."""
+    reads = re.compile(r"/history\?ref=|/api/functions\?search=")
 
     async def refuse(route: Route) -> None:
         await route.fulfill(status=503, json={"message": "the tables are away"})
@@ -240,10 +240,12 @@ async def test_an_error_goes_with_the_next_success(measured: Measured, reader: V
     await expect(other.get_by_role("button", name="Find")).to_be_visible()
     await other.keyboard.press("Control+k")
     found = other.get_by_role("dialog", name="Go to")
+    await found.get_by_role("combobox").fill("check")
     await expect(found).to_contain_text("Functions could not be read: the tables are away")
     await reader.context.unroute(reads)
     await measured.single.analyze(attrs.evolve(FIRST, commit_sha="7" * 40))
     await expect(worse).not_to_contain_text("the tables are away")
+    await found.get_by_role("combobox").fill("order")
     await expect(found).not_to_contain_text("could not be read")
-    await expect(found).to_contain_text("Functions: the 200 with the highest values")
+    await expect(found).to_contain_text("Functions of all projects are searched.")
     reader.complaints.clear()  # the browser reports the refusals

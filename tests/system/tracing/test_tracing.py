@@ -85,6 +85,9 @@ async def test_all_that_a_request_leads_to_is_in_its_trace(system: TrackerSystem
 
 
 async def test_an_attempt_that_was_lost_and_the_next_one_stay_in_the_trace(system: TrackerSystem) -> None:
+    worker = await system.start_worker(1)
+    await system.register(REPO)
+    await worker.stop()
     await system.start_worker(2, FAKE_DIES_AT="1")
     await system.start_worker(3, FAKE_DIES_AT="1")
     trace_id, (task,) = await traced(system, "/api/repos/analyze", {"repo_url": REPO})
