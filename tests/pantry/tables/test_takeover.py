@@ -192,6 +192,8 @@ async def test_a_dry_run_a_take_over_and_its_repetition(system: PantrySystem, da
 async def test_what_the_first_program_books_later_is_taken_over_later_and_own_bookings_stay(
     system: PantrySystem, database: str, tmp_path: Path
 ) -> None:
+    await take_over(system, database, "--write", home=tmp_path)
+    await caught_up(system)
     await system.one.moved("out", 0.125, SOUND)
     connection = await asyncpg.connect(database)
     first = First(connection)
