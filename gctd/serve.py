@@ -105,7 +105,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
         links=links,
         dashboard=dashboard,
         functions=FunctionLookup(broker.blobs, reports, queries, _project_defaults(settings)),
-        search=FunctionSearch(queries, reports),
+        search=FunctionSearch(reports),
         presence=broker.presence,
         side=side,
         logs=logs,
@@ -146,7 +146,6 @@ def _project_defaults(settings: Settings) -> ProjectConfig:
 
 SERVICE = Service(
     name="gctd-serve",
-    one_moment=False,
     model=MODEL,
     deciders=tuple(DECIDERS.values()),
     routes=table(public_badges=False),

@@ -50,12 +50,12 @@ class Edge:
 
     `error_key` is the member that has the text of an error; `invalid` the status if a body can be read and cannot be
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
-    time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `position` gives the
-    sequence that the read model has reached. `moment` is the block in which the handler of a read is called. Its queries see one
-    moment of the tables, and the answer names the sequence of that moment. `wait_for` waits until the read model has reached a
-    sequence. It raises an error with status 503 if that takes too long, and 409 if the log has no such sequence. `unseen` gives
-    what is awaited before a handler asks the tables, None if they have every command that this process has answered. `kept` keeps
-    the answers of routes that are marked so.
+    time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `moment` is the
+    block in which the handler of a read is called, unless its route sets a time limit or is immediate.
+    Its queries see one moment of the tables, and the answer names the sequence of that moment. `wait_for` waits until the read
+    model has reached a sequence. It raises an error with status 503 if that takes too long, and 409 if the log has no such
+    sequence. `unseen` gives what is awaited before a handler asks the tables, None if they have every command that this process
+    has answered. `kept` keeps the answers of routes that are marked so.
 
     For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
     with a slash at its end as well.
@@ -73,7 +73,6 @@ class Edge:
     time_limit: float = 30.0
     max_in_flight: int = 256
     examples: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    position: Callable[[], int] | None = None
     moment: Callable[[], AbstractAsyncContextManager[int]] | None = None
     wait_for: Callable[[int], Awaitable[object]] | None = None
     unseen: Callable[[], Awaitable[object] | None] | None = None

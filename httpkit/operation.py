@@ -62,6 +62,8 @@ class Operation(Generic[S]):
         self._statuses = {route.status, *route.also}
         self._max_body = route.max_body or edge.max_body
         self._time_limit = route.time_limit or edge.time_limit
+        takes_long = route.time_limit is not None  # a database has too few connections for that
+        self._moment = None if route.method not in SAFE or route.immediate or takes_long else edge.moment
         self._deadlines = TimeoutPool(self._time_limit)
         for field in self.binder.fields:
             if field.source is Source.PATH and f"{{{field.name}}}" not in route.path:
@@ -75,15 +77,10 @@ class Operation(Generic[S]):
             await self._wait(request, edge.wait_for)
         if edge.unseen is not None and not self.route.immediate and (reached := edge.unseen()) is not None:
             await reached
-        sequence = edge.position() if edge.position is not None else None
         given, raw = await self._read(request) if binder.takes_body else (None, b"")
         query = request.query if request.rel_url.raw_query_string else _NONE
         bound = binder.bind(request.match_info, query, request.headers, given, has_body=bool(raw))
-        call = self._call(request, raw)
-        if edge.moment is None or request.method not in SAFE or self.route.immediate or self.route.is_stream:
-            return await self._answer(request, await self._run(bound, call), sequence)
-        async with edge.moment() as sequence:
-            result = await self._run(bound, call)
+        result, sequence = await self._run(bound, self._call(request, raw))
         return await self._answer(request, result, sequence)
 
     @staticmethod
@@ -146,16 +143,18 @@ class Operation(Generic[S]):
             return given
         return {name: value for name, value in given.items() if name not in self.binder.personal}
 
-    async def _run(self, bound: Any, call: Call[S]) -> Any:
+    async def _run(self, bound: Any, call: Call[S]) -> tuple[Any, int | None]:
+        """The result of the handler, and the sequence of the moment at which it read, if it was called inside of one."""
         streams = self.route.streams
-        if self.route.is_stream or (streams is not None and streams(call.http)):
-            return await self.route.handler(bound, call)
-        if self._time_limit == inf:
-            return await self.route.handler(bound, call)
+        if self.route.is_stream or (streams is not None and streams(call.http)) or self._time_limit == inf:
+            return await self.route.handler(bound, call), None
         limit = self._deadlines.begin()
         try:
             with limit:
-                return await self.route.handler(bound, call)
+                if self._moment is None:
+                    return await self.route.handler(bound, call), None
+                async with self._moment() as sequence:
+                    return await self.route.handler(bound, call), sequence
         except TimeoutError as error:
             if not limit.expired:
                 raise
@@ -165,7 +164,7 @@ class Operation(Generic[S]):
                 raise Invalid([self.binder.field_error(error.field, error.reason)], status) from error
             raise
 
-    async def _answer(self, request: web.Request, result: Any, before: int | None) -> web.StreamResponse:
+    async def _answer(self, request: web.Request, result: Any, moment: int | None) -> web.StreamResponse:
         if isinstance(result, web.StreamResponse):
             return result
         answer = result if isinstance(result, Answer) else Answer(result)
@@ -173,7 +172,7 @@ class Operation(Generic[S]):
         if status not in self._statuses:
             raise RuntimeError(f"{self.route.operation_id} answered {status}, which its route does not name")
         headers = dict(answer.headers)
-        sequence = before if answer.sequence is None else answer.sequence
+        sequence = moment if answer.sequence is None else answer.sequence
         if answer.cursor is not None:
             following = request.rel_url.update_query(cursor=answer.cursor)
             headers["Link"] = f'<{following.raw_path_qs}>; rel="next"'

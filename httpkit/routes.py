@@ -74,9 +74,9 @@ class Answer(Generic[T]):
     """A value with the headers and the status of its answer.
 
     `status`, if it differs from the route's status (one of its `also`). `sequence` of the log for which the answer is true, if it
-    is not the position from before the handler ran: every command gives the sequence that it wrote. `etag` without quotes. If
-    If-None-Match names it, the answer is 304. `cursor` of the next page, for `Link: rel="next"`. `rows` of the CSV form, if the
-    value itself is not the list of them. Rows that are encoded already, as `msgspec.Raw`, are written as they are.
+    is not the one of the moment at which the handler was called: every command gives the sequence that it wrote. `etag` without
+    quotes. If If-None-Match names it, the answer is 304. `cursor` of the next page, for `Link: rel="next"`. `rows` of the CSV
+    form, if the value itself is not the list of them. Rows that are encoded already, as `msgspec.Raw`, are written as they are.
     """
 
     value: T
@@ -95,15 +95,16 @@ class Route(Generic[S]):
     `status` is the status of success (204 if the handler returns nothing), `also` other statuses of answers, `errors` the
     statuses of errors in addition to the errors of every route. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
     whether members of the body that the request class does not have are ignored or refused. `max_body` in bytes and
-    `time_limit` in seconds override the edge's (infinity: the handler limits its time). `open`: no token is needed, or none for
-    requests for which the function is true. `same_origin`: a page of another origin is refused, as it is for changes; an open
-    request is not. `scope` of the token that it needs: by default `read` for a method that changes no
+    `time_limit` in seconds override the edge's (infinity: the handler limits its time). A read that has one may ask other hosts,
+    which takes long. So it is not called inside the edge's `moment`, and names the sequence of its answer itself. `open`: no
+    token is needed, or none for requests for which the function is true. `same_origin`: a page of another origin is refused, as
+    it is for changes; an open request is not. `scope` of the token that it needs: by default `read` for a method that changes no
     data, else `write`. `produces` are the media types of a handler that returns its own StreamResponse.
     `events` makes it an event stream: names of events and the classes of their data.
     `csv` is the class of the rows of a list that is also answered as CSV. `streams` is true for requests of an event stream, if
     the route also has other answers. Such a stream has no time limit and does not count as a request in flight.
     `immediate`: the handler is called even if the tables lack commands that this process has answered. It asks only the log, or
-    shows how far the tables are.
+    shows how far the tables are. It names the sequence of its answer itself, or none.
     `kept`: the answer depends on nothing but the target and the tables, so it is given again while the tables are the same.
     """
 

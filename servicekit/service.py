@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,7 @@ from httpkit.sse.frames import Frame
 from httpkit.sse.stream import OF_EVERY_STREAM
 from httpkit.static.pages import Pages
 from projections.model import ReadModel
+from projections.queries.snapshots import SnapshotQueries
 from projections.store import Queryable, Store
 from servicekit.access.directory import TokenDirectory
 from servicekit.access.issuing import has_tokens
@@ -82,8 +82,7 @@ class Service:
     `settings` is its settings class. `edge` is the form of the API's answers; guard, position and limits come from settings and
     read model. `declared` gives the streams that have to be on the broker: by default the model's stream, as `streams_file`
     declares it, else with the categories of the registry. `people` makes the cipher for personal fields. `probes` maps paths to
-    `live` or `ready`. `parts` puts a larger service together. `one_moment`: the queries of a read see one moment of the tables,
-    and its answer names the sequence of that moment; False if reads ask other hosts, which takes long.
+    `live` or `ready`. `parts` puts a larger service together.
     """
 
     model: ReadModel
@@ -104,7 +103,6 @@ class Service:
             lambda self: Edge(title=self.name, version=self.version, description=self.summary or None), takes_self=True
         )
     )
-    one_moment: bool = True
     streams_file: Path | None = None
     declared: Callable[[Any], Declarations] | None = None
     people: Callable[[Connection], PersonalDataCipher] | None = None
@@ -200,6 +198,7 @@ class Service:
                 side=side,
                 head=await log.head(),
                 guard=guard_of(settings, access, name=self.model.settings.prefix.lower()),
+                snapshots=SnapshotQueries(store, self.model),
                 access=access,
                 people=people,
             )
@@ -236,8 +235,7 @@ class Service:
             guard=running.guard,
             metrics=Metrics(),
             body_deadline=limits_of(settings).read,
-            position=lambda: side.projector.position,
-            moment=partial(running.snapshots.moment, self.model) if self.one_moment else None,
+            moment=running.snapshots.moment,
             wait_for=side.wait_for,
             unseen=side.unseen,
             kept=KeptAnswers(state, lambda: side.projector.position),

@@ -11,7 +11,6 @@ import attrs
 
 from gctd.engines.functions.keys import key_among
 from gctd.engines.state import State
-from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.reports import FunctionView, ReportMissing, Reports
 from gctd.readmodel.views import AnalysisView
 
@@ -41,20 +40,17 @@ class FoundFunctions:
 
 @attrs.frozen
 class FunctionSearch:
-    """Searches in reports, one search at a time. Decoded reports are kept, so a second search is faster."""
+    """Searches in the reports of analyses, one search at a time. Decoded reports are kept, so a second search is faster."""
 
-    _queries: TrackerQueries
     _reports: Reports
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
-    async def find(self, text: str, *, limit: int) -> FoundFunctions:
+    async def find(self, text: str, analyses: Sequence[AnalysisView], *, limit: int) -> FoundFunctions:
         """Return at most `limit` functions with all words of a text in their name, their file or the name of their project.
 
-        A name that is equal to the text comes first, in the same case before another one; then the riskiest function. Raises
-        StoreUnavailable.
+        A name that is equal to the text comes first, in the same case before another one; then the riskiest function.
         """
         until = time.monotonic() + SECONDS
-        analyses = await self._queries.latest_analyses(limit=MOST_PROJECTS + 1)
         best: list[tuple[tuple[float, ...], int, AnalysisView, FunctionView, Sequence[FunctionView]]] = []
         searched = 0
         async with self._turn:

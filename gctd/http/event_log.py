@@ -154,10 +154,10 @@ async def search_log(request: SearchLog, call: Call[Services]) -> Answer[LogPage
     page = await call.services.reader.page(wanted)
     events = [RecordBody.of(record) for record in page.records]
     body = LogPage(first=page.first, last=page.last, end=page.end, events=events)
-    return Answer(body, cursor=None if page.next is None else encode_cursor((page.next,)))
+    return Answer(body, sequence=page.end, cursor=None if page.next is None else encode_cursor((page.next,)))
 
 
-async def state_at(request: StateAt, call: Call[Services]) -> StateDocument:
+async def state_at(request: StateAt, call: Call[Services]) -> Answer[StateDocument]:
     """Return an aggregate at a sequence of the log: its last commit up to there, with its state and its events."""
     reader = call.services.reader
     if request.at is not None:
@@ -168,7 +168,7 @@ async def state_at(request: StateAt, call: Call[Services]) -> StateDocument:
         raise NotFound(f"there is no {request.aggregate}" + (f" at sequence {request.at}" if request.at else ""))
     with reading(commit):
         stored = commit.body.state
-    return StateDocument(
+    document = StateDocument(
         aggregate=commit.subject,
         sequence=commit.sequence,
         at=timestamp_text(commit.at),
@@ -176,9 +176,10 @@ async def state_at(request: StateAt, call: Call[Services]) -> StateDocument:
         state=msgspec.Raw(stored.data),
         events=[RecordBody.of(record) for record in records(commit)],
     )
+    return Answer(document, sequence=commit.sequence)
 
 
 ROUTES = (
-    Route("GET", "/api/log", search_log, summary="Search the event log", tags=("events",)),
-    Route("GET", "/api/log/state", state_at, summary="State at a sequence", tags=("events",), errors=(404, 409)),
+    Route("GET", "/api/log", search_log, summary="Search the event log", tags=("events",), immediate=True),
+    Route("GET", "/api/log/state", state_at, summary="State at a sequence", tags=("events",), errors=(404, 409), immediate=True),
 )

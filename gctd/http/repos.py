@@ -8,7 +8,7 @@ from gctd.domain.errors import NotFound
 from gctd.domain.remote.urls import repo_id
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, RepoBody
-from gctd.http.projects.points import POINT, one_moment, point
+from gctd.http.projects.points import POINT, point
 from gctd.http.services import Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import PAGE
@@ -101,8 +101,7 @@ async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[S
 
 async def get_analysis(request: OneAnalysis, call: Call[Services]) -> AnalysisBody:
     """The latest analysis of a project, or another one, by the id that all its analyses have."""
-    async with one_moment(call, remote=False):
-        analysis = await point(request.id, "at", request.at, call)
+    analysis = await point(request.id, "at", request.at, call)
     return await full_analysis(analysis, call, entries=request.entries)
 
 

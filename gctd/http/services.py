@@ -32,7 +32,7 @@ from servicekit.readside import ReadSide
 class Services:
     """The parts of a control plane. `defaults` is what holds for projects where neither they nor their root say otherwise.
 
-    Inside `snapshots.one` the `queries` see one moment of the tables.
+    Inside `snapshots.moment` the `queries` see one moment of the tables.
     """
 
     hooks: Hooks

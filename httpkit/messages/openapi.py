@@ -306,7 +306,7 @@ def _success(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[st
     found: dict[str, Any] = {}
     for status in (route.status, *route.also):
         answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-        if edge.position is not None and not (route.is_stream or route.produces):
+        if edge.moment is not None and not (route.is_stream or route.produces):
             answer["headers"] = {
                 SEQUENCE_HEADER: {"description": "The sequence of the log for which this is true.", "schema": {"type": "integer"}}
             }

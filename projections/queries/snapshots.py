@@ -17,37 +17,36 @@ from projections.store import Argument, Queryable, Reader, ReadTransaction, Row,
 
 
 class SnapshotQueries:
-    """A database as `Queryable`. Inside `one` the queries of the same task see the tables at the moment at which it began.
+    """The tables of a read model as `Queryable`. Inside `moment` the queries of the same task see them as they were at its begin.
 
     Objects that share it are made once, not for each request.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, model: ReadModel) -> None:
         self._reader = reader
+        self._projections = tuple(projection.name for projection in model.projections)
         self._now: ContextVar[ReadTransaction | None] = ContextVar("moment", default=None)
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[ReadTransaction]:
+    async def moment(self) -> AsyncIterator[int]:
         """Answer the queries of the block from one read transaction: the one of a block around it, if there is one.
 
-        Raises StoreUnavailable, StoreDamaged.
+        The block gets the sequence of the log up to which the tables are complete at that moment. Raises StoreUnavailable,
+        StoreDamaged.
         """
         if (around := self._now.get()) is not None:
-            yield around
+            yield self._sequence(around)
             return
         async with self._reader.transaction() as reading:
             before = self._now.set(reading)
             try:
-                yield reading
+                yield self._sequence(reading)
             finally:
                 self._now.reset(before)
 
-    @asynccontextmanager
-    async def moment(self, model: ReadModel) -> AsyncIterator[int]:
-        """As `one`. The block gets the sequence of the log up to which the tables of a model are complete at that moment."""
-        async with self.one() as reading:
-            found = (reading.checkpoints.get(projection.name) for projection in model.projections)
-            yield min((0 if at is None else at.sequence for at in found), default=0)
+    def _sequence(self, reading: ReadTransaction) -> int:
+        checkpoints = (reading.checkpoints.get(name) for name in self._projections)
+        return min((0 if at is None else at.sequence for at in checkpoints), default=0)
 
     @property
     def dialect(self) -> str:

@@ -45,9 +45,9 @@ class Running:
     side: ReadSide
     head: Head
     guard: Guard
+    snapshots: SnapshotQueries
     access: ServiceAccess | None = None
     people: PersonalDataCipher | None = None
-    snapshots: SnapshotQueries = attrs.field(default=attrs.Factory(lambda self: SnapshotQueries(self.store), takes_self=True))
 
     async def execute(self, decider: Decider[S, C, E], id_: str, command: C, call: Call[Any]) -> Outcome[S, E]:
         """Execute the command of a request on one aggregate, and wait until the tables show its events.

@@ -316,9 +316,13 @@ async def open_shop(
             await asyncio.sleep(0)
             yield wanted[start : start + 7]
 
+    @asynccontextmanager
+    async def moment() -> AsyncIterator[int]:
+        yield shop.sequence
+
     shop = Shop(Hub(replay, streams), log)
     shop.hub.start(shop.sequence)
-    made = Edge(title="Shop", version="1", **({"position": lambda: shop.sequence, "wait_for": shop.reach} | edge))
+    made = Edge(title="Shop", version="1", **({"moment": moment, "wait_for": shop.reach} | edge))
     app = build_application(table, shop, made, health=health or Health({}))
     app.on_shutdown.append(shop.hub.close)
     async with (

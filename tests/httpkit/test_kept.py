@@ -53,10 +53,14 @@ def keeping(tables: Tables, **how: Any) -> KeptAnswers:
     return KeptAnswers(lambda: tables.state, lambda: tables.position, **how)
 
 
+@asynccontextmanager
+async def moment(sequence: int) -> AsyncIterator[int]:
+    yield sequence
+
+
 @pytest_asyncio.fixture
 async def shop(tables: Tables) -> AsyncIterator[Running]:
-    kept = keeping(tables)
-    async with open_shop(table=table(tables), kept=kept, position=lambda: tables.position) as running:
+    async with open_shop(table=table(tables), kept=keeping(tables), moment=lambda: moment(tables.position)) as running:
         yield running
 
 
@@ -144,12 +148,7 @@ async def test_kept_answers_have_a_limit_of_bytes(tables: Tables) -> None:
 
 async def test_an_answer_names_the_sequence_of_the_moment_that_it_shows(tables: Tables) -> None:
     """Also a kept one, while the process knows an older position only."""
-
-    @asynccontextmanager
-    async def moment() -> AsyncIterator[int]:
-        yield 8
-
-    async with open_shop(table=table(tables), kept=keeping(tables), position=lambda: tables.position, moment=moment) as shop:
+    async with open_shop(table=table(tables), kept=keeping(tables), moment=lambda: moment(8)) as shop:
         for _ in range(2):
             async with shop.http.get("/things/t1") as response:
                 assert response.headers["Event-Sequence"] == "8"

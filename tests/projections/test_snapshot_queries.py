@@ -11,22 +11,23 @@ from tests.support.readside.conformance import MAP, PLACES, step
 _CREATE = (
     "CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY); CREATE TABLE regions (name TEXT NOT NULL PRIMARY KEY, within TEXT)"
 )
+MODEL = ReadModel(name="map", stream="MAP", registry=Registry(), projections=(MAP,))
 _COUNT = "SELECT count(*) AS places FROM places"
 
 
 async def test_queries_of_a_block_see_one_moment_and_later_ones_the_present(either_store: Store) -> None:
     store = either_store
     await store.migrate(_CREATE, before=SchemaVersion(0), after=SchemaVersion(1), projections=(MAP,))
-    snapshots = SnapshotQueries(store)
+    snapshots = SnapshotQueries(store, MODEL)
 
     async def counts() -> list[object]:
         rows = [*await snapshots.fetch(_COUNT), *await snapshots.fetch_in_thread(_COUNT), await snapshots.fetch_one(_COUNT)]
         return [row and row["places"] for row in rows]
 
-    async with snapshots.one() as reading:
+    async with snapshots.moment() as sequence:
         assert await counts() == [0, 0, 0]
         await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
-        assert (await counts(), reading.checkpoints) == ([0, 0, 0], {})
+        assert (await counts(), sequence) == ([0, 0, 0], 0)
     assert await counts() == [1, 1, 1]
 
 
@@ -34,13 +35,12 @@ async def test_the_sequence_of_a_moment_is_the_one_of_the_rows_that_it_shows(eit
     """Also if a projector commits between the look at the position and the query, and in a block inside of the block."""
     store = either_store
     await store.migrate(_CREATE, before=SchemaVersion(0), after=SchemaVersion(1), projections=(MAP,))
-    snapshots = SnapshotQueries(store)
-    model = ReadModel(name="map", stream="MAP", registry=Registry(), projections=(MAP,))
+    snapshots = SnapshotQueries(store, MODEL)
     await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
-    async with snapshots.moment(model) as sequence:
+    async with snapshots.moment() as sequence:
         await store.advance([step(1, 2, Put(PLACES, ("hill",)), projection=MAP)])
         assert (sequence, await snapshots.fetch_one(_COUNT)) == (1, {"places": 1})
-        async with snapshots.moment(model) as again:
+        async with snapshots.moment() as again:
             assert again == 1
-    async with snapshots.moment(model) as sequence:
+    async with snapshots.moment() as sequence:
         assert (sequence, await snapshots.fetch_one(_COUNT)) == (2, {"places": 2})

@@ -65,19 +65,17 @@ class Baselines:
     _histories: Histories
     _repos: RepoPolicy
 
-    async def of(self, after: AnalysisView, base: str) -> Baseline:
-        """Return the base for an analysis. `base` names a branch, a tag or a commit; empty: the commit before it on its ref.
+    async def choose(self, after: AnalysisView, base: str) -> Baseline:
+        """Return the base for an analysis without the analysis of the base. `base` names a branch, a tag or a commit.
 
-        The base is never the commit of the analysis itself. A failure of the remote becomes the `reason` of the result.
-        Raises BadInput, NotFound.
+        The remote repository is asked for it, which may take long. The base is never the commit of the analysis itself. A
+        failure of the remote becomes the `reason` of the result. Raises BadInput, NotFound.
         """
-        if not base:
-            return await self._previous(after)
         name = parse_ref(base, field="base")
         if is_commit_id(name) or _PREFIX.fullmatch(name):
             named = await self._commit(after, name)
             if named is not None:
-                return await self._found(after, Kind.COMMIT, named)
+                return Baseline(kind=Kind.COMMIT, commit=named)
         try:
             kind, commit = await self._asked(after, name)
         except (ScanError, TimeoutError) as error:
@@ -89,7 +87,11 @@ class Baselines:
             return Baseline(reason=f"{after.commit_sha[:12]} is a commit of {name} without a parent: there is nothing before it")
         if commit is None:
             return Baseline(reason=f"{after.commit_sha[:12]} has no commit in common with {name}")
-        return await self._found(after, kind, commit)
+        return Baseline(kind=kind, commit=commit)
+
+    async def of(self, after: AnalysisView, chosen: Baseline) -> Baseline:
+        """Return a base that was chosen, with its analysis if one exists now."""
+        return await self._found(after, chosen.kind, chosen.commit) if chosen.commit else chosen
 
     async def again(self, after: AnalysisView, kind: str, commit: str) -> Baseline:
         """Return a base that was chosen before, with its analysis if one exists now."""
@@ -121,8 +123,8 @@ class Baselines:
         # The commit is on that branch already: its own changes are the difference from its parent.
         return Kind.PARENT, await self._histories.first_parent(url, after.commit_sha, seconds=LONGEST)
 
-    async def _previous(self, after: AnalysisView) -> Baseline:
-        """The last commit that was analysed on the ref before this one was for the first time."""
+    async def previous(self, after: AnalysisView) -> Baseline:
+        """Return the usual base: the last commit that was analysed on the ref before this one was for the first time."""
         candidates = await self._queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=NEAREST)
         if not candidates:
             return Baseline(reason=f"no analysis of another commit on {after.ref} is older: name a base")

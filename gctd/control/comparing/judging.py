@@ -118,8 +118,16 @@ class Judging:
     async def look(self, after: AnalysisView, base: str, rules: Rules) -> AnalysisJudgement:
         """Return the given verdict, else the verdict as of now on this analysis. Stores no event.
 
-        A base that was chosen stays the base. Raises the errors of `Baselines.of`.
+        A base that was chosen stays the base. Raises the errors of `Baselines.choose`.
         """
+        judged = await self.read(after, base, rules, None)
+        if judged is None:
+            judged = await self.read(after, base, rules, await self._baselines.choose(after, base))
+        assert judged is not None, "the base is chosen"
+        return judged
+
+    async def read(self, after: AnalysisView, base: str, rules: Rules, chosen: Baseline | None) -> AnalysisJudgement | None:
+        """As `look`, without a question to the remote repository. None: it needs a base that `Baselines.choose` has to choose."""
         kept = await self._queries.verdict(_id(after, base, rules))
         if kept is not None and kept.result is not Result.UNKNOWN and (found := await self._of_kept(kept)) is not None:
             return found
@@ -127,8 +135,11 @@ class Judging:
             baseline = await self._baselines.again(after, kept.kind, kept.base_commit)
             same = kept.head_task == after.task_id
             return attrs.evolve(await self._judged(after, baseline, rules), id=kept.id if same else None)
-        baseline = await self._baselines.of(after, base) if rules.compares else Baseline()
-        return await self._judged(after, baseline, rules)
+        if not rules.compares:
+            return await self._judged(after, Baseline(), rules)
+        if not base:
+            return await self._judged(after, await self._baselines.previous(after), rules)
+        return None if chosen is None else await self._judged(after, await self._baselines.of(after, chosen), rules)
 
     async def beside(self, after: AnalysisView, older: AnalysisView, rules: Rules) -> AnalysisJudgement:
         """Judge an analysis against a named older analysis. The result is not stored."""

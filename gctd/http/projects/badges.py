@@ -38,8 +38,7 @@ async def project_badge(request: BadgeOf, call: Call[Services]) -> web.Response:
     """Return a figure of the latest analysis of a project as an SVG picture; `unknown` without an analysis, for any id."""
     queries = call.services.queries
     project = parse_subdir(request.project, field="project") if request.project is not None else "."
-    async with call.services.snapshots.one():
-        analysis = await queries.analysis(request.id) or await queries.analysis(analysis_id(request.id, project))
+    analysis = await queries.analysis(request.id) or await queries.analysis(analysis_id(request.id, project))
     figures = None if analysis is None else await _figures(analysis, request.metric, call)
     made = badge(request.metric, figures, request.label)
     return file_answer(call.http, made.svg(), "image/svg+xml; charset=utf-8", cache=CACHE, public=True)

@@ -17,7 +17,7 @@ from gctd.engines import report as report_format
 from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv
 from gctd.http import formats
-from gctd.http.projects.points import POINT, base_of, point
+from gctd.http.projects.points import POINT, point, usual_base
 from gctd.http.services import Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID
@@ -83,7 +83,7 @@ async def export_analysis(request: Export, call: Call[Services]) -> web.Response
     if request.from_ is not None:
         older = await point(analysis.analysis_id, "from", request.from_, call)
     elif request.format is Format.MARKDOWN:
-        older = await base_of(analysis, None, call)
+        older = await usual_base(analysis, call)
     body = await _body(analysis, older, request.format, call)
     charset = "; charset=utf-8" if request.format.media.startswith("text/") else ""
     name = f"{request.id}.{request.format.suffix}"

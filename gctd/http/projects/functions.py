@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from gctd.control.function_search import MOST_PROJECTS
 from gctd.control.functions import FunctionDetail, FunctionHistory
 from gctd.http import formats
 from gctd.http.projects.function_bodies import FoundFunctionsBody, FunctionBody, FunctionHistoryBody
 from gctd.http.projects.points import POINT, point
 from gctd.http.services import Services
 from httpkit.messages.fields import message, path, query
-from httpkit.routes import Call, Route
+from httpkit.routes import Answer, Call, Route
 
 _KEY = "directory, receiver's type and name, with colons for slashes: `internal:fsm:Machine.Next`"
 AROUND = 10
 """Lines before and after a function."""
 FOUND = 30
 """Functions that a search gives."""
+_TIME_LIMIT = 30.0
+"""Seconds for a search, which waits for its turn."""
 POINTS = 50
 """Analyses of a history."""
 
@@ -69,13 +72,16 @@ async def function_history(request: HistoryOfFunction, call: Call[Services]) -> 
     return FunctionHistoryBody.of(history)
 
 
-async def search_functions(request: SearchFunctions, call: Call[Services]) -> FoundFunctionsBody:
+async def search_functions(request: SearchFunctions, call: Call[Services]) -> Answer[FoundFunctionsBody]:
     """Find functions in the latest analyses of all projects: the same name first, then the riskiest. It ends after a second."""
-    return FoundFunctionsBody.of(await call.services.search.find(request.search, limit=request.limit))
+    async with call.services.snapshots.moment() as sequence:
+        analyses = await call.services.queries.latest_analyses(limit=MOST_PROJECTS + 1)
+    found = await call.services.search.find(request.search, analyses, limit=request.limit)
+    return Answer(FoundFunctionsBody.of(found), sequence=sequence)
 
 
 ROUTES = (
-    Route("GET", "/api/functions", search_functions, summary="Find functions", tags=("repos",)),
+    Route("GET", "/api/functions", search_functions, summary="Find functions", tags=("repos",), time_limit=_TIME_LIMIT),
     Route("GET", "/api/repos/{id}/functions/{key}", one_function, summary="Look at a function", tags=("repos",), errors=(404,)),
     Route(
         "GET",

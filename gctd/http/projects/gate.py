@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aiohttp import web
 
+from gctd.control.comparing.baselines import Baseline
 from gctd.control.comparing.comments import comment_on
 from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.comparing.pairs import AnalysisPair, compared
@@ -16,7 +19,7 @@ from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody
-from gctd.http.projects.points import BASE, POINT, one_moment, point
+from gctd.http.projects.points import BASE, POINT, TIME_LIMIT, point, read_with_base
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
@@ -33,7 +36,6 @@ _THRESHOLD = "above it a function is risky; the project's own"
 _WORSE = "functions that count for `max_worse`: the ones that are risky now, or any"
 _EXCLUDED = "most functions that leave the measured set; any number"
 _MEASURED = "whether functions whose coverage is not known fail the gate"
-_TIME_LIMIT = 150.0
 
 
 @message
@@ -224,9 +226,10 @@ class GateBody:
     excluded: tuple[ExcludedBody, ...] = member(description="those functions; only `max_excluded` fails for them")
 
 
-async def judge_analysis(request: Judge, call: Call[Services]) -> GateBody:
+async def judge_analysis(request: Judge, call: Call[Services]) -> Answer[GateBody]:
     """Judge an analysis by limits for all its functions and for its changes. A stored verdict is returned, if one exists."""
-    return _body(await _looked(request, call), request.limit)
+    judged, sequence = await _looked(request, call)
+    return Answer(_body(judged, request.limit), sequence=sequence)
 
 
 async def ask_for_verdict(request: AskForVerdict, call: Call[Services]) -> Answer[GateBody]:
@@ -242,7 +245,7 @@ async def ask_for_verdict(request: AskForVerdict, call: Call[Services]) -> Answe
 
 async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Response:
     """Return the verdict and the changes, as a comment for a pull request in Markdown. `limit` has no effect."""
-    judged = await _looked(request, call)
+    judged, _ = await _looked(request, call)
 
     def use(pair: AnalysisPair) -> bytes:
         return comment_on(pair, call.services.links, call.services.dashboard, judged, request.base or "").encode()
@@ -251,22 +254,21 @@ async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Respo
     return file_answer(call.http, body, f"{MEDIA_TYPE}; charset=utf-8")
 
 
-async def _looked(request: Judge, call: Call[Services]) -> AnalysisJudgement:
-    async with one_moment(call, remote=request.base is not None):
-        return await _judged(request, call)
-
-
-async def _judged(request: Judge, call: Call[Services]) -> AnalysisJudgement:
-    after = await point(request.id, "to", request.to, call)
-    rules, judging = _rules(request, after), call.services.judging
-    if request.from_ is None:
-        return await judging.look(after, request.base or "", rules)
-    if request.base is not None:
+async def _looked(request: Judge, call: Call[Services]) -> tuple[AnalysisJudgement, int]:
+    if request.base is not None and request.from_ is not None:
         raise BadInput("base", "only one of from and base can be given")
-    older = await point(request.id, "from", request.from_, call)
-    if older.commit_sha == after.commit_sha:
-        raise BadInput("from", "it is of the commit that is judged: nothing can be new or worse in it")
-    return await judging.beside(after, older, rules)
+
+    async def read(chosen: Mapping[str, Baseline]) -> tuple[AnalysisView, AnalysisJudgement | None]:
+        after = await point(request.id, "to", request.to, call)
+        rules, judging = _rules(request, after), call.services.judging
+        if request.from_ is None:
+            return after, await judging.read(after, request.base or "", rules, chosen.get(after.commit_sha))
+        older = await point(request.id, "from", request.from_, call)
+        if older.commit_sha == after.commit_sha:
+            raise BadInput("from", "it is of the commit that is judged: nothing can be new or worse in it")
+        return after, await judging.beside(after, older, rules)
+
+    return await read_with_base(read, request.base, call)
 
 
 def _rules(request: Judge | AskForVerdict, after: AnalysisView) -> Rules:
@@ -330,7 +332,7 @@ ROUTES = (
         summary="Quality gate of a project",
         tags=("repos",),
         errors=(404,),
-        time_limit=_TIME_LIMIT,
+        time_limit=TIME_LIMIT,
     ),
     Route(
         "POST",
@@ -339,7 +341,7 @@ ROUTES = (
         summary="Ask for a verdict",
         tags=("repos",),
         errors=(404, 409),
-        time_limit=_TIME_LIMIT,
+        time_limit=TIME_LIMIT,
     ),
     Route(
         "GET",
@@ -349,6 +351,6 @@ ROUTES = (
         tags=("repos",),
         errors=(404,),
         produces=(MEDIA_TYPE,),
-        time_limit=_TIME_LIMIT,
+        time_limit=TIME_LIMIT,
     ),
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from gctd.control.comparing.baselines import Baseline
 from gctd.control.comparing.pairs import compared
 from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import parse_ref
 from gctd.http import formats
 from gctd.http.projects.comparisons import DiffBody, HistoryBody
-from gctd.http.projects.points import BASE, POINT, base_of, one_moment, point
+from gctd.http.projects.points import BASE, POINT, TIME_LIMIT, point, read_with_base, usual_base
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
@@ -60,22 +61,41 @@ async def project_history(request: ListHistory, call: Call[Services]) -> Answer[
     return Answer([HistoryBody.after(one, older) for one, older in zip(page, earlier, strict=False)], cursor=more)
 
 
-async def project_diff(request: Diff, call: Call[Services]) -> DiffBody:
+async def project_diff(request: Diff, call: Call[Services]) -> Answer[DiffBody]:
     """Return the changes from one analysis of a project to another: the new, fixed, worse, better and gone functions."""
     if request.from_ is not None and request.base is not None:
         raise BadInput("base", "only one of from and base can be given")
-    async with one_moment(call, remote=request.base is not None):
+
+    async def read(chosen: Mapping[str, Baseline]) -> tuple[AnalysisView, tuple[AnalysisView, AnalysisView] | None]:
         to = await point(request.id, "to", request.to, call)
-        if request.from_ is None:
-            older = await base_of(to, request.base, call)
-        else:
-            older = await point(request.id, "from", request.from_, call)
-    if older is None:
-        raise NotFound(f"there is no earlier analysis of another commit on {to.ref} than {to.task_id}")
-    return await compared(call.services.blobs, to, older, lambda pair: DiffBody.of(pair, limit=request.limit))
+        if request.from_ is not None:
+            return to, (to, await point(request.id, "from", request.from_, call))
+        if request.base is None:
+            older = await usual_base(to, call)
+            if older is None:
+                raise NotFound(f"there is no earlier analysis of another commit on {to.ref} than {to.task_id}")
+            return to, (to, older)
+        if to.commit_sha not in chosen:
+            return to, None
+        base = await call.services.baselines.of(to, chosen[to.commit_sha])
+        if base.analysis is None:
+            raise NotFound(f"base: {base.reason}")
+        return to, (to, base.analysis)
+
+    (to, older), sequence = await read_with_base(read, request.base, call)
+    body = await compared(call.services.blobs, to, older, lambda pair: DiffBody.of(pair, limit=request.limit))
+    return Answer(body, sequence=sequence)
 
 
 ROUTES = (
     Route("GET", "/api/repos/{id}/history", project_history, summary="Analyses of a project", tags=("repos",), errors=(404,)),
-    Route("GET", "/api/repos/{id}/diff", project_diff, summary="Compare two analyses", tags=("repos",), errors=(404,)),
+    Route(
+        "GET",
+        "/api/repos/{id}/diff",
+        project_diff,
+        summary="Compare two analyses",
+        tags=("repos",),
+        errors=(404,),
+        time_limit=TIME_LIMIT,
+    ),
 )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
+from gctd.control.comparing.baselines import Baseline
 from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import parse_ref
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
 from httpkit.routes import Call
+
+T = TypeVar("T")
 
 BASE = "a branch (what `to` added since it left that), a tag or a commit to compare with"
 POINT = "a task, a commit by at least 7 of its hex digits, or a ref whose last analysis is meant"
@@ -18,12 +22,27 @@ _TASK = re.compile(r"task-[0-9]{1,30}")
 _COMMIT = re.compile(r"[0-9A-Fa-f]{7,64}")
 
 
-def one_moment(call: Call[Services], *, remote: bool) -> AbstractAsyncContextManager[object]:
-    """Let the queries of a block see one moment of the tables, unless the block asks a `remote` repository, which takes long.
+TIME_LIMIT = 150.0
+"""Seconds for an answer that needs the remote repository."""
 
-    The rows of analyses do not change; only the choice between several depends on the moment.
+
+async def read_with_base(
+    read: Callable[[Mapping[str, Baseline]], Awaitable[tuple[AnalysisView, T | None]]], base: str | None, call: Call[Services]
+) -> tuple[T, int]:
+    """Return the result of `read`, all of it from one moment of the tables, and the sequence of that moment.
+
+    `read` gets chosen bases by the commits for which they were chosen. It gives the analysis that is compared, and the result:
+    None if it needs a base for that analysis. Then the remote repository is asked, outside of a moment, and `read` is called
+    again.
     """
-    return nullcontext() if remote else call.services.snapshots.one()
+    chosen: dict[str, Baseline] = {}
+    while True:
+        async with call.services.snapshots.moment() as sequence:
+            after, result = await read(chosen)
+        if result is not None:
+            return result, sequence
+        assert base is not None, "the usual base needs no remote repository"
+        chosen[after.commit_sha] = await call.services.baselines.choose(after, base)
 
 
 async def point(analysis_id: str, field: str, text: str | None, call: Call[Services]) -> AnalysisView:
@@ -50,16 +69,8 @@ async def point(analysis_id: str, field: str, text: str | None, call: Call[Servi
     return of_ref or found[0]
 
 
-async def base_of(after: AnalysisView, base: str | None, call: Call[Services]) -> AnalysisView | None:
-    """Return the base of an analysis: never an analysis of the same commit. None if the usual base is missing.
-
-    `base` names a branch, a tag or a commit. Raises BadInput. Raises NotFound if a named base has no analysis.
-    """
-    if base is not None:
-        found = await call.services.baselines.of(after, base)
-        if found.analysis is None:
-            raise NotFound(f"base: {found.reason}")
-        return found.analysis
+async def usual_base(after: AnalysisView, call: Call[Services]) -> AnalysisView | None:
+    """Return the usual base of an analysis: never an analysis of the same commit. None if it is missing."""
     queries = call.services.queries
     for commit in await queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=1):
         # The repository may be removed since the first question.

@@ -108,10 +108,10 @@ async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequenc
     return Answer([TaskBody.of(task) for task in page], cursor=more)
 
 
-async def get_task(request: TaskAt, call: Call[Services]) -> TaskBody:
+async def get_task(request: TaskAt, call: Call[Services]) -> Answer[TaskBody]:
     """Return the current state of a task, or its state at a sequence of the log."""
     if request.at is None:
-        return TaskBody.of(await _task(request.id, call))
+        return Answer(TaskBody.of(await _task(request.id, call)))
     reader = call.services.reader
     await reader.require(request.at)
     commit = await reader.log.last(AggregateId(CATEGORY, request.id), up_to=request.at)
@@ -122,7 +122,7 @@ async def get_task(request: TaskAt, call: Call[Services]) -> TaskBody:
         state: Task = commit.state
     if state.deleted:
         raise missing
-    return TaskBody.of(TaskView.of_state(state, commit.sequence))
+    return Answer(TaskBody.of(TaskView.of_state(state, commit.sequence)), sequence=commit.sequence)
 
 
 async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBody:

@@ -25,7 +25,7 @@ from gctd.domain.task.commands import QueueTask
 from gctd.domain.task.events import TaskEvent
 from gctd.domain.verdict import Result, Rules
 from gctd.engines import report as report_format
-from gctd.http.projects.points import base_of
+from gctd.http.projects.points import usual_base
 from gctd.http.services import Services
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView
@@ -141,7 +141,7 @@ async def test_the_task_of_a_base_is_found_by_the_log_whatever_clocks_show(skew:
 
 async def test_a_repository_that_is_removed_during_the_question_has_no_usual_base() -> None:
     call = SimpleNamespace(services=SimpleNamespace(queries=Tables()))
-    assert await base_of(analysis(report(entry())), None, cast("Call[Services]", call)) is None
+    assert await usual_base(analysis(report(entry())), cast("Call[Services]", call)) is None
 
 
 async def test_a_base_without_an_analysis_leaves_the_result_unknown() -> None:

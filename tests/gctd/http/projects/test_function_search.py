@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
 
 from gctd.control import function_search
 from gctd.control.function_search import FunctionSearch
-from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.reports import FunctionView, Reports
 from tests.support.tracker.analyses import REPORT, analysis
 from tests.support.tracker.made_project import Project
@@ -60,18 +58,9 @@ class Slow(Reports):
         return [FunctionView(**entry)]
 
 
-class Listed(TrackerQueries):
-    """Eight latest analyses."""
-
-    def __init__(self) -> None:
-        """Have no tables."""
-
-    async def latest_analyses(self, **_: Any) -> list[Any]:
-        return [analysis(REPORT, project=f"p{number}") for number in range(8)]
-
-
 async def test_a_search_ends_in_time_and_counts_the_projects_that_it_did_not_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(function_search, "SECONDS", 0.12)
-    found = await FunctionSearch(Listed(), Slow()).find(REPORT.entries[0].function, limit=9)
+    analyses = [analysis(REPORT, project=f"p{number}") for number in range(8)]
+    found = await FunctionSearch(Slow()).find(REPORT.entries[0].function, analyses, limit=9)
     assert found.searched + found.left_out == 8
     assert 0 < found.searched == len(found.functions) < 8

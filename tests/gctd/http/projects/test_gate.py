@@ -232,6 +232,10 @@ async def test_the_base_is_the_commit_at_which_a_branch_was_left(shared: tuple[T
     assert await base(left[:10], topic) == ("commit", left, "failed")
     path = f"/api/repos/{await project.id}"
     assert (await system.get(f"{path}/diff?base=main&to={topic}"))["from"]["commit_sha"] == left
+    head = (await system.get("/api/projections"))["head"]
+    for question in "gate?base=main", "gate", "diff?base=main", "diff":
+        async with system.http.get(f"{system.url}{path}/{question}") as answer:
+            assert (answer.status, answer.headers["Event-Sequence"]) == (200, str(head)), question
     assert (await system.status(f"{path}/gate", "POST", json={"base": "nosuch"}))[0] == 404
     assert (await system.status(f"{path}/gate", "POST", json={"base": topic, "to": topic}))[0] == 400
     assert (await system.status(f"{path}/gate?from={topic}&to={topic}"))[0] == 400
