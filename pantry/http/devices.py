@@ -179,6 +179,6 @@ ROUTES = (
         errors=(409,),
     ),
     Route("POST", "/api/v1/pairings:claim", claim_pairing, summary="Sign a device in", tags=_TAGS, open=True, errors=(403, 409)),
-    Route("GET", "/api/v1/sessions", list_sessions, summary="List sessions", tags=_TAGS),
+    Route("GET", "/api/v1/sessions", list_sessions, summary="List sessions", tags=_TAGS, immediate=True),
     Route("DELETE", "/api/v1/sessions/{id}", end_session, summary="End a session", tags=_TAGS, scope=Scope.READ, errors=(404,)),
 )

@@ -1,0 +1,65 @@
+"""Many reads at the same time share the connections to Postgres: none waits for a connection while it has one."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import aiohttp
+import pytest
+
+import gctd.serve
+import pantry.serve
+from eventlog.jetstream.log import JetStreamLog
+from httpkit.server.callers import Scope
+from projections.stores.postgres.reader import CONNECTIONS
+from servicekit.access import directory
+from servicekit.access.issuing import TokenOffice
+from servicekit.service import Service
+from tests.support.pace import within
+
+pytestmark = pytest.mark.real
+
+READS = 30
+TRACKER = ["/api/repos", "/api/repos/registered", "/api/tasks", "/api/workers", "/api/functions?search=x", "/api/projections"]
+PANTRY = [f"/api/v1/{name}" for name in ("products", "movements", "categories", "sessions", "stocktakes", "projections")]
+SERVICES = {"gctd": (gctd.serve.SERVICE, TRACKER), "pantry": (pantry.serve.SERVICE, PANTRY)}
+
+
+async def issued(service: Service, settings: Any) -> str:
+    """A token of a service whose streams have no other event."""
+    assert service.tokens is not None
+    async with service.connected(settings) as connection:
+        log = JetStreamLog(connection, service.model.stream, service.model.registry)
+        made = await TokenOffice(service.tokens, log, actor="local").issue("reader", Scope.READ, timedelta(days=1))
+        return made.text
+
+
+@pytest.mark.parametrize("name", SERVICES)
+async def test_more_reads_than_connections_are_answered_at_the_same_time(
+    name: str, nats_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the log does not answer, and tokens are read from the tables."""
+    where: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "nats_url": nats_url, "database_url": postgres_url}
+    service, paths = SERVICES[name]
+    settings = service.settings(**where, require_tokens=True)
+    assert READS > 2 * CONNECTIONS
+    headers = {"Authorization": f"Bearer {await issued(service, settings)}"}
+    connector = aiohttp.TCPConnector(limit=READS)
+    async with (
+        service.listening(settings) as address,
+        aiohttp.ClientSession(address.url, connector=connector, headers=headers) as http,
+    ):
+
+        async def status(path: str) -> tuple[str, int]:
+            async with http.get(path) as answer:
+                return path, answer.status
+
+        assert await status(f"{paths[0]}?min_seq=1") == (f"{paths[0]}?min_seq=1", 200)
+        monkeypatch.setattr(directory, "PATIENCE", 0)
+        monkeypatch.setattr(directory, "REMEMBERED", 0)
+        for chosen in paths, *([path] for path in paths):
+            with within(5):
+                answers = await asyncio.gather(*(status(chosen[number % len(chosen)]) for number in range(READS)))
+            assert set(answers) == {(path, 200) for path in chosen}
