@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 _PAUSE = 1.0
 _LOOKS_AGAIN = 5.0
-"""Seconds between two looks for keys that are missing."""
+"""Seconds between two looks for keys that are missing, and for another keyring."""
 
 
 class Erasures:
@@ -40,12 +40,14 @@ class Erasures:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._people = people
-        people.erased = self._erased
+        people.erased, people.returned = self._erased, self._returned
         self._queries = queries
         self._now = now
         self._side = side
         self._news = asyncio.Event()
         self._waiting: set[str] = set()
+        self._swept = False
+        self._sequence = 0
 
     async def erase(self, name: str, context: Context) -> int | None:
         """Make the data of a person unreadable, and return the sequence of the log from which on it is erased.
@@ -89,12 +91,13 @@ class Erasures:
     async def _look(self) -> None:
         try:
             await self._side.wait_for_head()
-            await self._people.look_for(await self._queries.key_ids())
+            await self._people.look_for(await self._queries.key_ids(), reload=True)
         except ProjectionError as error:
             raise Unavailable(f"the ids of keys cannot be read: {error}") from error
 
     def applied(self, commits: Sequence[Commit]) -> None:
         """Handle commits that can be read now: forget the keys of erased persons, and their shown data."""
+        self._sequence = commits[-1].sequence
         erased = {commit.aggregate.id for commit in commits if commit.category == CATEGORY}
         if erased:
             for id_ in erased:
@@ -103,30 +106,32 @@ class Erasures:
             self._waiting |= erased
             self._news.set()
 
+    def _returned(self) -> None:
+        """Handle missing keys that are there again: frames were made without them, and erased persons can have keys again."""
+        self._side.hub.skip_to(max(self._sequence, self._side.hub.sequence))
+        self._swept = False
+        self._news.set()
+
     async def run(self) -> None:
         """Destroy the keys of all who were erased, wherever one is left, and look for missing keys, until cancelled."""
-        swept = False
         while True:
-            some = set(self._waiting)
+            some, sweeps = set(self._waiting), not self._swept or bool(self._people.missing)
+            self._swept = True  # unless keys come back from here on
             try:
-                if not swept:
+                sweeps = await self._people.is_replaced() or sweeps
+                if sweeps:
                     some.update(await self._queries.erased())
                 left = await self._people.destroy_all(sorted(some)) if some else 0
-                if not swept:
+                if sweeps:
                     await self._look()
-                elif self._people.missing:
-                    await self._people.look_for(tuple(self._people.missing))
-                    if not self._people.missing:
-                        swept = False  # restored keys can be of erased persons
-                        continue
             except (EventLogError, ProjectionError) as error:
                 _log.warning("keys of erased persons wait to be destroyed", reason=str(error))
+                self._swept = False
                 await asyncio.sleep(_PAUSE)
                 continue
             if left:
                 _log.info("keys of erased persons destroyed", keys=left)
-            swept = True
             self._waiting -= some
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), _LOOKS_AGAIN if self._people.missing else None)
+                await asyncio.wait_for(self._news.wait(), _LOOKS_AGAIN)
             self._news.clear()

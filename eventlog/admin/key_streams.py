@@ -1,8 +1,9 @@
-"""Whether a stream of keys that is not there has to be restored: the log has events that are sealed with its keys."""
+"""The keys that a stream of keys must have: the log has events that are sealed with them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from eventlog.admin.declarations import Stream
 from eventlog.errors import Unavailable
@@ -14,17 +15,17 @@ _AT_ONCE = 256
 _SEALED = re.compile(rb'"p":"([0-9a-f]{32})\.')
 
 
-async def needs_restore(connection: Connection, stream: Stream) -> bool:
-    """Return whether the log has sealed events of a person who is not erased. Raises Unavailable."""
+async def needed_keys(connection: Connection, stream: Stream) -> Collection[str]:
+    """Return the ids of the keys of sealed events in the log, without the keys of erased persons. Raises Unavailable."""
     if stream.keys_of is None:
-        return False
+        return ()
     log, erased = stream.keys_of["stream"], f"{stream.keys_of['erased']}."
     try:
         last = (await ask(connection, f"STREAM.INFO.{log}"))["state"]["last_seq"]
     except Refused as error:
         if error.number != STREAM_MISSING:
             raise
-        return False
+        return ()
     reader, place, ids, gone = MessageReader(connection, log), 0, set[str](), set[str]()
     while place < last:
         messages = await reader.several({"batch": _AT_ONCE, "next_by_subj": ">", "seq": place + 1})
@@ -35,4 +36,4 @@ async def needs_restore(connection: Connection, stream: Stream) -> bool:
             if message.subject.startswith(erased):
                 gone.add(message.subject.removeprefix(erased))
         place = messages[-1].seq
-    return bool(ids - gone)
+    return ids - gone

@@ -17,7 +17,7 @@ import structlog
 
 from eventlog.admin.closed import reason_of
 from eventlog.admin.declarations import Consumer, Declarations, Stream
-from eventlog.admin.key_streams import needs_restore
+from eventlog.admin.key_streams import needed_keys
 from eventlog.admin.sizes import AIM, DiskRoom, fitted
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import (
@@ -47,6 +47,7 @@ _METADATA = frozenset({_INCARNATION, AIM})
 _ALWAYS = frozenset({"description", "allow_direct", "duplicate_window", "num_replicas", "max_msg_size", _INCARNATION})
 _BEARABLE = frozenset({"description", "max_bytes", "max_msg_size", "num_replicas", "compression", _INCARNATION, AIM})
 """Fields by which the server, whatever it has there, removes or moves no record, and hides none."""
+_KEYS_REMEDY = "restore the copy of the keys, or `projections streams apply --new-keys` gives them up"
 _FIXED_CONSUMER_FIELDS = frozenset({"deliver_policy", "ack_policy", "max_waiting"})
 
 Action = Literal["create", "update", "by hand"]
@@ -70,7 +71,7 @@ class Drift:
 
     def __str__(self) -> str:
         if not self.field:
-            remedy = ": restore its copy, or `projections streams apply --new-keys`" if self.action == "by hand" else ""
+            remedy = f": {_KEYS_REMEDY}" if self.action == "by hand" else ""
             return f"{self.kind} {self.name}: missing ({self.action}{remedy})"
         return f"{self.kind} {self.name}: {self.field} is {self.found!r}, declared {self.wanted!r} ({self.action})"
 
@@ -95,7 +96,7 @@ async def plan(connection: Connection, declarations: Declarations, *, new_keys: 
     )
     count = len(declarations.streams)
     streams = list(zip(declarations.streams, found[:count], strict=True))
-    lost = () if new_keys else [stream for stream, info in streams if info is None and await needs_restore(connection, stream)]
+    lost = () if new_keys else [stream for stream, info in streams if info is None and await needed_keys(connection, stream)]
     return [
         *(
             attrs.evolve(drift, action="by hand") if stream in lost else drift
@@ -116,6 +117,8 @@ def danger_of(stream: Stream, info: Mapping[str, Any] | None) -> str | None:
     `info` is the server's answer to STREAM.INFO, None if there is no such stream.
     """
     if info is None:
+        if stream.keys_of is not None:
+            return f"the stream {stream.name} is missing: {_KEYS_REMEDY}"
         return f"the stream {stream.name} is missing: it was deleted, or a repair is about to put it back"
     if (reason := reason_of(info)) is not None:
         return reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -41,13 +41,14 @@ class JetStreamKeyring:
         self._stream = stream
         self._prefix = prefix
         self._reads = MessageReader(connection, stream)
-        self._digesting: bytes | None = None
 
     async def key_of(self, person: str) -> Key:
         """See `eventlog.privacy.encryption.Keyring.key_of`."""
-        subject = await self._subject(person)
 
         async def attempt() -> Key:
+            if (info := await self._info()) is None:
+                raise Unavailable(f"the stream {self._stream} with the keys of persons is missing: restore its copy")
+            subject = self._subject(person, info)
             if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
                 return _key(found)
             new = Key.new(0)
@@ -66,9 +67,9 @@ class JetStreamKeyring:
 
     async def find(self, person: str) -> Key | None:
         """See `eventlog.privacy.encryption.Keyring.find`."""
-        if await self._info() is None:
+        if (info := await self._info()) is None:
             return None
-        request = {"last_by_subj": await self._subject(person)}
+        request = {"last_by_subj": self._subject(person, info)}
         found = await persist(self._connection, lambda: self._reads.certainly(request), PATIENCE)
         return None if found is None else _key(found)
 
@@ -94,6 +95,11 @@ class JetStreamKeyring:
         await persist(self._connection, attempt, PATIENCE)
         return keys
 
+    async def identity(self) -> str:
+        """See `eventlog.privacy.encryption.Keyring.identity`."""
+        info = await self._info()
+        return "" if info is None else f"{incarnation_of(info)} {info['created']}"
+
     async def destroy(self, key: Key) -> None:
         """See `eventlog.privacy.encryption.Keyring.destroy`."""
 
@@ -108,12 +114,9 @@ class JetStreamKeyring:
 
         await persist(self._connection, attempt, PATIENCE)
 
-    async def _subject(self, person: str) -> str:
-        if self._digesting is None:
-            if (info := await self._info()) is None:
-                raise Unavailable(f"the stream {self._stream} with the keys of persons is missing: restore its copy")
-            self._digesting = incarnation_of(info).encode()
-        digest = hmac.new(self._digesting, person.encode(), hashlib.sha256).hexdigest()
+    def _subject(self, person: str, info: Mapping[str, Any]) -> str:
+        """The subject of a person's key in the stream as it is now: another one can have replaced it at any time."""
+        digest = hmac.new(incarnation_of(info).encode(), person.encode(), hashlib.sha256).hexdigest()
         return f"{self._prefix}.{digest[:_DIGEST]}"
 
     async def _info(self) -> dict[str, Any] | None:
@@ -122,7 +125,6 @@ class JetStreamKeyring:
         except Refused as error:
             if error.number != STREAM_MISSING:
                 raise
-            self._digesting = None  # the stream that comes back can be another one
             return None
 
 

@@ -60,6 +60,9 @@ class Keyring(Protocol):
     async def after(self, place: int) -> Sequence[Key]:
         """The keys with a place above this one, by their places, as they are in the store now."""
 
+    async def identity(self) -> str:
+        """A text that is another one as soon as another store is in this one's place; empty while there is none."""
+
     async def destroy(self, key: Key) -> None:
         """Remove a key for good, its bytes overwritten. Nothing happens if it is gone already."""
 
@@ -97,6 +100,8 @@ class PersonalDataCipher:
     def __init__(self, keyring: Keyring, *, now: Callable[[], float] = time.monotonic) -> None:
         self.erased: Callable[[bool], Awaitable[Collection[str]]] = _nobody
         """The ids of the keys of erased persons, by the log; True: by all that is in the log now. Raises Unavailable."""
+        self.returned: Callable[[], object] = lambda: None
+        """Called when keys that were missing are there again: texts that were shown without them can be read."""
         self._keyring = keyring
         self._now = now
         self._began = False
@@ -107,6 +112,7 @@ class PersonalDataCipher:
         self._by_person: dict[str, Key] = {}
         self._erased: set[str] = set()
         self._reached = 0
+        self._identity: str | None = None
         self._looking = asyncio.Lock()
 
     @property
@@ -140,6 +146,7 @@ class PersonalDataCipher:
             await self._keyring.destroy(key)
             key = await self._keyring.key_of(person)
         self._by_person[person] = self._keys[key.id] = key
+        self._note_missing(self._missing)
         return key
 
     def _cipher(self, key: Key) -> AESGCMSIV:
@@ -170,22 +177,30 @@ class PersonalDataCipher:
         await self.look_for({one.key_id for one in sealed})
         return [self._open(one) for one in sealed]
 
-    async def look_for(self, ids: Collection[str]) -> None:
-        """Load the keys with these ids. `missing` has the ones that are not there. Raises Unavailable."""
+    async def look_for(self, ids: Collection[str], *, reload: bool = False) -> None:
+        """Load the keys with these ids. `missing` has the ones that are not there. Raises Unavailable.
+
+        `reload`: keys that were seen are looked for too, since the store can have lost them.
+        """
         await self._begin()
         unknown = self._unknown(ids)
-        if not unknown:
+        if not unknown and not reload:
             return
         async with self._looking:
             is_new = bool(self._unknown(unknown) - self._missing)
-            if is_new:
+            if is_new and not reload:
                 await self._load(self._reached)
-            if self._unknown(unknown) and (is_new or self._now() - self._looked_at >= _LOOKS_AGAIN):
-                await self._load(0)
+            if reload or (self._unknown(unknown) and (is_new or self._now() - self._looked_at >= _LOOKS_AGAIN)):
+                await self._load_all()
                 for id_ in await self.erased(True):  # noqa: FBT003 - one of two forms; after the keys: the event of an erasure precedes the key's end
                     self.forget(id_)
                 self._looked_at = self._now()
-            self._missing = self._unknown(self._missing | unknown)
+            self._note_missing(self._missing.union(ids))
+
+    def _note_missing(self, ids: Collection[str]) -> None:
+        before, self._missing = self._missing, self._unknown(ids)
+        if any(id_ in self._keys for id_ in before):
+            self.returned()
 
     def _unknown(self, ids: Collection[str]) -> set[str]:
         return {id_ for id_ in ids if id_ not in self._keys and id_ not in self._erased}
@@ -210,10 +225,27 @@ class PersonalDataCipher:
             self._began = True
 
     async def _load(self, place: int) -> None:
-        for key in await self._keyring.after(place):
+        self._add(await self._keyring.after(place))
+
+    def _add(self, keys: Sequence[Key]) -> None:
+        for key in keys:
             if key.id not in self._erased:
                 self._keys[key.id] = key
             self._reached = max(self._reached, key.place)
+
+    async def _load_all(self) -> None:
+        """Also drop the keys that are gone: a text that is sealed with a key of no store is lost when this process ends."""
+        before = set(self._keys)
+        stored = await self._keyring.after(0)
+        for id_ in before.difference(key.id for key in stored):
+            self._drop(id_)
+        self._reached = 0
+        self._add(stored)
+
+    async def is_replaced(self) -> bool:
+        """Whether another keyring is in the place of the last call's. `look_for` has to reload its keys. Raises Unavailable."""
+        before, self._identity = self._identity, await self._keyring.identity()
+        return before not in {None, self._identity}
 
     # Erasing
 
@@ -239,6 +271,9 @@ class PersonalDataCipher:
         """The person with that key is erased: do not read with it any more, nor write."""
         self._erased.add(id_)
         self._missing.discard(id_)
+        self._drop(id_)
+
+    def _drop(self, id_: str) -> None:
         self._keys.pop(id_, None)
         self._ciphers.pop(id_, None)
         self._by_person = {person: key for person, key in self._by_person.items() if key.id != id_}

@@ -12,7 +12,7 @@ class MemoryKeyring:
 
     def __init__(self) -> None:
         self._keys: dict[str, Key] = {}
-        self._made = 0
+        self._made = self._replacements = 0
 
     async def key_of(self, person: str) -> Key:
         """See `eventlog.privacy.encryption.Keyring.key_of`."""
@@ -28,6 +28,15 @@ class MemoryKeyring:
     async def after(self, place: int) -> Sequence[Key]:
         """See `eventlog.privacy.encryption.Keyring.after`."""
         return sorted((key for key in self._keys.values() if key.place > place), key=lambda key: key.place)
+
+    async def identity(self) -> str:
+        """See `eventlog.privacy.encryption.Keyring.identity`."""
+        return str(self._replacements)
+
+    def replace(self) -> None:
+        """Lose all keys, as if a new store were in the place of this one."""
+        self._keys = {}
+        self._replacements += 1
 
     async def destroy(self, key: Key) -> None:
         """See `eventlog.privacy.encryption.Keyring.destroy`."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from projections.cli.options import database_option, model_option, nats_option, opened_log, parked_line, shown
+from projections.cli.options import connected, database_option, model_option, nats_option, opened_log, parked_line, shown
 from terminalkit.commands.command import Choice, command, examples
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from projections.model import ReadModel
     from projections.rebuild.verify import Verification
@@ -36,7 +36,8 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
     """Fold the log and compare the result with the tables row by row. The service may run.
 
     Each commit has to follow the one before it in its aggregate, and its state has to equal the fold of the events. Exit code 5:
-    a difference, a parked aggregate, or a record of the log that cannot be read, also behind the position of the tables.
+    a difference, a parked aggregate, a missing key of a person who is not erased, or a record of the log that cannot be read,
+    also behind the position of the tables.
     """
     from projections.rebuild import verify as fold  # noqa: PLC0415 - slow
     from projections.rebuild.audit import audit  # noqa: PLC0415 - slow
@@ -51,8 +52,16 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
         until = max(verdict.sequence, (await log.head()).last)
         looked = await audit(log, model, until=until, marks=[*await reader.marks(model.stream), *_reached(verdict, model)])
         parked = await reader.parked()
+    missing = await _missing_keys(nats_url, model)
     difference = verdict.difference
-    sound = difference is None and not broken and not looked.problems and not parked
+    rows = [
+        *(("broken", problem) for problem in broken),
+        *([] if difference is None else [("differs", str(difference))]),
+        *(("log", problem) for problem in looked.problems),
+        *([("keys", f"keys of persons: {missing} are missing")] if missing else []),
+        *(("parked", parked_line(one)) for one in parked),
+    ]
+    sound = not rows
     if output.json:
         document: dict[str, Any] = {
             "read_model": model.name,
@@ -61,29 +70,51 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
             "difference": None if difference is None else attrs.asdict(difference) | {"text": str(difference)},
             "broken": list(broken),
             "log": list(looked.problems),
+            "missing_keys": missing,
             "parked": len(parked),
             "parked_aggregates": [parked_line(one) for one in parked],
             "digest": verdict.dump and verdict.dump.digest,
         }
         output.document(document)
     else:
-        for problem in broken:
-            output.row(["broken", problem])
-        if difference is not None:
-            output.row(["differs", str(difference)])
-        for problem in looked.problems:
-            output.row(["log", problem])
-        for one in parked:
-            output.row(["parked", parked_line(one)])
+        for row in rows:
+            output.row(row)
         if sound:
             output.note(f"equal to a fold of the log up to sequence {verdict.sequence}")
-    if looked.problems:
-        output.note("keep the tables and the log as they are: restore the stream from a backup or a replica")
-    elif parked:
-        output.note(f"{len(parked)} parked: `projections unpark` applies what waits")
-    elif difference is not None or broken:
-        output.note("`projections rebuild` rebuilds the read model next to the live tables")
+    if (advice := _advice({kind for kind, _ in rows}, len(parked))) is not None:
+        output.note(advice)
     return ExitCode.OK if sound else ExitCode.CONFLICT
+
+
+def _advice(kinds: Collection[str], parked: int) -> str | None:
+    """The remedy for problems of these kinds, None without one: first for the log, from which the rest is made."""
+    if "log" in kinds:
+        return "keep the tables and the log as they are: restore the stream from a backup or a replica"
+    if "keys" in kinds:
+        return "restore the copy of the keys: see docs/guides/operation.md, Backup and restore"
+    if "parked" in kinds:
+        return f"{parked} parked: `projections unpark` applies what waits"
+    return "`projections rebuild` rebuilds the read model next to the live tables" if kinds else None
+
+
+async def _missing_keys(nats_url: str, model: ReadModel) -> int:
+    """How many keys of persons the log needs that are not in the stream of its keys."""
+    from eventlog.admin.declarations import load  # noqa: PLC0415 - slow
+    from eventlog.admin.key_streams import needed_keys  # noqa: PLC0415 - slow
+    from eventlog.jetstream.keyring import JetStreamKeyring  # noqa: PLC0415 - slow
+
+    missing = 0
+    for stream in load().streams:
+        if stream.keys_of is not None and stream.keys_of["stream"] == model.stream:
+            async with connected(nats_url) as connection:
+                if needed := set(await needed_keys(connection, stream)):
+                    (subjects,) = stream.config["subjects"]
+                    keyring = JetStreamKeyring(connection, stream.name, subjects.removesuffix(".*"))
+                    needed -= {key.id for key in await keyring.after(0)}
+                if needed:  # a person can have been erased in between
+                    needed &= set(await needed_keys(connection, stream))
+                missing += len(needed)
+    return missing
 
 
 def _reached(verdict: Verification, model: ReadModel) -> Sequence[Mark]:

@@ -13,9 +13,11 @@ import pytest
 import pytest_asyncio
 
 from eventlog import AggregateId, Commit, NewCommit, NewEvent, Proposal, RecordedEvent, Registry, UndecodableCommit
+from eventlog.admin.backup import back_up, restore
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
 from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.api import call
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Ciphertext, Key, Keyring, PersonalDataCipher
@@ -141,6 +143,33 @@ async def test_a_key_that_is_missing_is_no_erasure_and_reads_again_once_it_is_re
     assert await partly.find("anna") == key
 
 
+async def test_after_the_keys_are_replaced_nothing_is_written_under_a_key_that_is_gone() -> None:
+    """The stream of keys was lost, and a new one replaces it: a key that only this process has would be lost when it ends."""
+    keyring = MemoryKeyring()
+    log, people = with_memory(keyring)
+    first = await sign(log, "anna", "hello")
+    keyring._keys.clear()
+    await people.look_for((), reload=True)
+    assert fields(await log.decrypt(first)) == (MISSING, MISSING)
+    second = await sign(log, "anna", "again", expected=1)
+    assert fields(await PersonalDataCipher(keyring).decrypt(second, REGISTRY)) == ("anna", "again")
+
+
+async def test_a_key_that_a_write_finds_again_is_not_missing_any_more() -> None:
+    keyring, returned = MemoryKeyring(), list[str]()
+    log, _ = with_memory(keyring)
+    commit = await sign(log, "anna", "hello")
+    restored = dict(keyring._keys)
+    keyring._keys.clear()
+    people = PersonalDataCipher(keyring)
+    people.returned = lambda: returned.append("keys")
+    assert fields(await people.decrypt(commit, REGISTRY)) == (MISSING, MISSING)
+    keyring._keys.update(restored)
+    await sign(MemoryLog(REGISTRY, people=people), "anna", "again")
+    assert not people.missing
+    assert returned == ["keys"]
+
+
 async def test_a_key_of_an_erased_person_that_is_restored_is_not_used_from_the_first_read_on() -> None:
     keyring = MemoryKeyring()
     log, _ = with_memory(keyring)
@@ -263,6 +292,25 @@ class TestJetStreamKeyring(KeyringConformance):
         async with Connection.open(nats_url, name="keys") as connection:
             assert await apply(connection, parse(DECLARED)) == []
             yield JetStreamKeyring(connection, "KEYS", "guests.key")
+
+
+@pytest.mark.real
+async def test_a_key_is_found_in_a_copy_that_replaces_another_stream_between_two_looks(nats_url: str, tmp_path: Path) -> None:
+    async with Connection.open(nats_url, name="keys") as connection:
+        assert await apply(connection, parse(DECLARED)) == []
+        keyring = JetStreamKeyring(connection, "KEYS", "guests.key")
+        key = await JetStreamKeyring(connection, "KEYS", "guests.key").key_of("anna")
+        await back_up(connection, "KEYS", tmp_path)
+        await call(connection, "STREAM.DELETE.KEYS")
+        await apply(connection, parse(DECLARED))
+        assert await keyring.find("anna") is None
+        empty = await keyring.identity()
+        assert empty == await keyring.identity()
+        await call(connection, "STREAM.DELETE.KEYS")
+        await restore(connection, tmp_path / "KEYS.json")
+        assert await keyring.find("anna") == key
+        assert await keyring.key_of("anna") == key
+        assert await keyring.identity() != empty
 
 
 @pytest.mark.real

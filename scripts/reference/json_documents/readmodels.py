@@ -69,6 +69,7 @@ def _verified() -> Schema:
         difference=or_null(difference),
         broken=list_of(TEXT),
         log=list_of(TEXT),
+        missing_keys=WHOLE,
         parked=WHOLE,
         parked_aggregates=list_of(TEXT),
         digest=TEXT,

@@ -91,6 +91,9 @@ def test_a_missing_a_frozen_and_a_half_restored_stream_say_what_they_are() -> No
     stream = DECLARED["GCTD"]
     open_config = info(stream)["config"]
     assert "the stream GCTD is missing" in str(danger_of(stream, None))
+    keys = danger_of(DECLARED["PANTRY_KEYS"], None)
+    remedy = "restore the copy of the keys, or `projections streams apply --new-keys` gives them up"
+    assert keys == f"the stream PANTRY_KEYS is missing: {remedy}"
     assert "is being repaired" in str(danger_of(stream, info(stream, **closed(open_config))))
     half = danger_of(stream, info(stream, messages=5, **closed(open_config, copy="abc")))
     assert "is being restored from a copy, and has 5 records so far" in str(half)
