@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
 from pantry.domain import gtin, product
 from pantry.domain.quantity import ONE
-from pantry.readmodel.statements import MOVEMENTS, UNDONE, movements_sql, passed, past_sql, place, place_of, products_sql
+from pantry.readmodel.statements import MOVEMENTS, UNDONE, movements_sql, passed, past_sql, place_of, places, products_sql
 from pantry.readmodel.views import (
     PERSONAL,
     BarcodeView,
@@ -211,35 +211,41 @@ class PantryQueries:
     ) -> Sequence[ConsumptionView]:
         """Sums of the movements of each active product, by name, from `since` to `until`, both inclusive.
 
-        The period is the part of the log between the places of the product at these times (see `statements.place`).
+        The period is the part of the log between the places of the product at these times (see `statements.places`).
         A movement counts if it is in effect: it was not undone, or its undoing was undone in turn. Undoings do not count. The
         difference of a stocktake is a correction, and neither in nor out. Sums are in the present unit, rounded to thousandths.
         """
-        period, kept = Sql(f"({place('$1', before=True)}) AS since", [passed(since)]), ""
-        if until < datetime.now(UTC):  # otherwise up to the end of the log
-            period.add(f", ({place('{0}')}) AS until", until)
-            kept = f"AND m.sequence <= p.until / 1000000 AND {place_of('m')} <= p.until"
-        beginning = f"WITH RECURSIVE {UNDONE}, kept AS MATERIALIZED (SELECT p.*, {period.text} FROM products AS p"  # noqa: S608
-        sql = Sql(beginning, period.arguments)
-        sql.add("WHERE p.active")
+        sql = Sql("WHERE active", [passed(since)])
         if ean13 is not None:
-            sql.add("AND p.ean13 = {}", ean13)
+            sql.add("AND ean13 = {}", ean13)
         if category is not None:
-            sql.add("AND p.category_id = {}", category)
+            sql.add("AND category_id = {}", category)
+        kept = sql.text
+        if until < datetime.now(UTC):
+            sql.arguments.append(until)
+            last = f"${len(sql.arguments)}"
+            period = f"{places('until', 'kept', last)}, {places('since', 'until', '$1', before=True, until='until')}"
+            end = f"AND m.sequence <= p.until / 1000000 AND {place_of('m')} <= p.until"
+        else:  # up to the end of the log
+            period, end = places("since", "kept", "$1", before=True), ""
         # `reverses IS NULL` would have SQLite look all of these up for each product: it takes a unique index for a selective one.
-        sql.add(
-            f""")
+        # The sums come before the products: a sort of movements is faster without the texts of their products.
+        sql.text = f"""
+            WITH RECURSIVE {UNDONE}, kept AS (SELECT ean13 FROM products {kept}), {period}, sums AS (
+            SELECT m.product_ean13, m.scale,
+                coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'in' THEN m.quantity END), 0) AS total_in,
+                coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'out' THEN m.quantity END), 0) AS total_out,
+                coalesce(sum(CASE WHEN m.counted IS NULL THEN 0 WHEN m.type = 'in' THEN m.quantity ELSE -m.quantity END), 0)
+                    AS total_corrected
+            FROM since AS p JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
+                AND m.id NOT IN (SELECT original FROM undone)
+                AND m.sequence >= p.since / 1000000 AND {place_of("m")} > p.since {end}
+            GROUP BY m.product_ean13, m.scale)
             SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at, p.scale,
-                m.scale AS moved_scale,
-                CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
-                CAST(coalesce(sum(CASE WHEN m.counted IS NULL AND m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out,
-                CAST(coalesce(sum(CASE WHEN m.counted IS NULL THEN 0 WHEN m.type = 'in' THEN m.quantity ELSE -m.quantity END), 0)
-                    AS BIGINT) AS total_corrected
-            FROM kept AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
-                AND m.id NOT IN (SELECT original FROM undone) AND m.sequence >= coalesce(p.since, 0) / 1000000
-                AND {place_of("m")} > coalesce(p.since, 0) {kept}"""  # noqa: S608
-        )
-        sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key, p.created_at, p.scale, m.scale")
-        sql.add("ORDER BY p.name_key, p.ean13")
+                s.scale AS moved_scale,
+                CAST(coalesce(s.total_in, 0) AS BIGINT) AS total_in, CAST(coalesce(s.total_out, 0) AS BIGINT) AS total_out,
+                CAST(coalesce(s.total_corrected, 0) AS BIGINT) AS total_corrected
+            FROM products AS p LEFT JOIN sums AS s ON s.product_ean13 = p.ean13 {kept}
+            ORDER BY p.name_key, p.ean13"""  # noqa: S608 - constants
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         return await listed(in_present_units(rows), lambda row: ConsumptionView.of(row, since, until))

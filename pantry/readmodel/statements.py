@@ -9,17 +9,15 @@ from projections.queries.sql import Sql
 
 _OF = "sequence * 1000000 + position"
 """The place of an event in the log as one number. A commit has fewer events than that factor (`eventlog.commit.Position`)."""
-_PLACE = f"""
-    SELECT max(place) FROM (
-        SELECT * FROM (
-            SELECT {_OF} AS place FROM movements WHERE product_ean13 = p.ean13 AND created_at {{0}} {{1}}
-            ORDER BY sequence DESC, position DESC LIMIT 1) AS moved
-        UNION ALL SELECT * FROM (
-            SELECT {_OF} AS place FROM product_versions WHERE ean13 = p.ean13 AND valid_from {{0}} {{1}}
-            ORDER BY sequence DESC, position DESC LIMIT 1) AS edited
-        UNION ALL SELECT * FROM (
-            SELECT {_OF} AS place FROM stocktakes WHERE product_ean13 = p.ean13 AND created_at {{0}} {{1}}
-            ORDER BY sequence DESC, position DESC LIMIT 1) AS counted) AS latest"""  # noqa: S608 - constants
+_UP_TO = f"sequence <= p.{{place}} / 1000000 AND {_OF} <= p.{{place}}"
+"""The second condition decides, the first is for an index."""
+_EVENTS = (
+    ("movements", "product_ean13", "created_at"),
+    ("product_versions", "ean13", "valid_from"),
+    ("stocktakes", "product_ean13", "created_at"),
+)
+"""The tables that together have a row for each event of a product, the one with the most events first: table, product, time."""
+_UP_TO_PLACE = _UP_TO.format(place="place")
 _PAST = f"""
     SELECT v.ean13, v.name, v.description, v.unit, v.min_stock,
         CASE WHEN m.sequence IS NULL OR (v.sequence, v.position) > (m.sequence, m.position) THEN v.stock ELSE m.stock_after END
@@ -31,16 +29,16 @@ _PAST = f"""
             WHEN m.sequence IS NOT NULL AND (m.sequence, m.position) > (v.sequence, v.position) THEN m.created_at
             ELSE v.valid_from END AS updated_at,
         s.created_at AS counted_at, v.name_key, NULL AS version
-    FROM places AS p
+    FROM place AS p
     JOIN product_versions AS v ON v.ean13 = p.ean13 AND (v.sequence, v.position) = (
         SELECT sequence, position FROM product_versions
-        WHERE ean13 = p.ean13 AND {_OF} <= p.place ORDER BY sequence DESC, position DESC LIMIT 1)
-    LEFT JOIN movements AS m ON m.id = (
-        SELECT id FROM movements
-        WHERE product_ean13 = p.ean13 AND {_OF} <= p.place ORDER BY sequence DESC, position DESC LIMIT 1)
+        WHERE ean13 = p.ean13 AND {_UP_TO_PLACE} ORDER BY sequence DESC, position DESC LIMIT 1)
+    LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND (m.sequence, m.position) = (
+        SELECT sequence, position FROM movements
+        WHERE product_ean13 = p.ean13 AND {_UP_TO_PLACE} ORDER BY sequence DESC, position DESC LIMIT 1)
     LEFT JOIN stocktakes AS s ON (s.sequence, s.position) = (
         SELECT sequence, position FROM stocktakes
-        WHERE product_ean13 = p.ean13 AND {_OF} <= p.place ORDER BY sequence DESC, position DESC LIMIT 1)
+        WHERE product_ean13 = p.ean13 AND {_UP_TO_PLACE} ORDER BY sequence DESC, position DESC LIMIT 1)
 """  # noqa: S608 - constants
 COLUMNS = """
     m.id, m.product_ean13, m.type, m.quantity, m.reason, m.notes, m.created_by, m.created_at, m.stock_after, m.reverses,
@@ -64,13 +62,26 @@ The join begins with the undoings. Otherwise SQLite looks up each movement that 
 """
 
 
-def place(time: str, *, before: bool = False) -> str:
-    """The place of a product `p` in the log at a time, `$1` say: of its last event, in the order of the log, until then.
+def places(name: str, products: str, time: str, *, before: bool = False, until: str | None = None) -> str:
+    """Tables of a WITH, of which the last has the rows of the table `products` and their places at a time, `$1` say.
 
-    All events up to there count, whatever their own times. So a clock that was ahead hides no later event, and a past stock is
-    wrong by no more time than the clocks were. `before`: the place just before the time. NULL: the product was not there.
+    The table and its new column are called `name`. The place is that of the last event of the product, in the order of the log,
+    until then. All events up to there count, whatever their own times. So a clock that was ahead hides no later event, and a past
+    stock is wrong by no more time than the clocks were. `before`: the place just before the time. 0: the product was not there.
+    `until`: a column with a place at a later time, to begin with.
+
+    Each table of events is searched only behind the place that those before it gave: mostly an index has nothing there.
     """
-    return _PLACE.format("<" if before else "<=", time)
+    tables, place = [], "0"
+    for table, key, at in _EVENTS:
+        column = name if table == _EVENTS[-1][0] else f"{name}_{table}"
+        last = f"""
+            SELECT {_OF} FROM {table} WHERE {key} = p.ean13 AND {at} {"<" if before else "<="} {time}
+            {"" if until is None else f"AND {_UP_TO.format(place=until)}"} AND sequence >= {place} / 1000000 AND {_OF} > {place}
+            ORDER BY sequence DESC, position DESC LIMIT 1"""  # noqa: S608 - constants
+        tables.append(f"{column} AS MATERIALIZED (SELECT p.*, coalesce(({last}), {place}) AS {column} FROM {products} AS p)")  # noqa: S608
+        products, place = column, f"p.{column}"
+    return ", ".join(tables)
 
 
 def place_of(alias: str) -> str:
@@ -85,11 +96,10 @@ def passed(time: datetime) -> datetime:
 
 def past_sql(as_of: datetime, codes: Sequence[str] | None = None) -> Sql:
     """The statement of products as they were at a time, all or some: last version, movement and stocktake up to their places."""
-    beginning = f"WITH places AS MATERIALIZED (SELECT ean13, created_at, ({place('$1')}) AS place FROM products AS p"  # noqa: S608
-    sql = Sql(beginning, [passed(as_of)])
+    sql = Sql("WITH products_then AS (SELECT ean13, created_at FROM products", [passed(as_of)])
     if codes is not None:
         sql.any_of("WHERE ean13 IN ({})", codes)
-    sql.add(f") {_PAST}")
+    sql.add(f"), {places('place', 'products_then', '$1')} {_PAST}")
     return sql
 
 

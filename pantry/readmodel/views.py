@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
 
 import attrs
 
@@ -256,28 +258,19 @@ class ConsumptionView:
     @classmethod
     def of(cls, row: Row, since: datetime, until: datetime) -> ConsumptionView:
         """The figures in a row of the report over a period."""
-        figures = dict(row)
-        created_at = datetime.fromisoformat(figures.pop("created_at"))
-        return cls(**figures, days=_days_observed(max(since, created_at), until))
+        created_at = datetime.fromisoformat(row["created_at"])
+        return cls(**{name: row[name] for name in _CONSUMPTION}, days=_days_observed(max(since, created_at), until))
 
 
 def in_present_units(rows: Iterable[Row]) -> list[Row]:
     """Rows of the report with one for each product, out of rows in order with one for each scale that its movements have."""
     merged: list[Row] = []
-    sums: dict[str, Fraction] = {}
-    for found in rows:
-        row = dict(found)
-        scale, moved_scale = row.pop("scale"), row.pop("moved_scale")
-        if (moved_scale is None or moved_scale == scale) and not (merged and merged[-1]["ean13"] == row["ean13"]):
-            sums = {name: Fraction(row[name]) for name in _SUMS}
-            merged.append(row)
-            continue
-        factor = Fraction(1) if moved_scale is None else Fraction(scale) / Fraction(moved_scale)
-        if not merged or merged[-1]["ean13"] != row["ean13"]:
-            sums = dict.fromkeys(_SUMS, Fraction())
-            merged.append(row)
-        sums = {name: total + row[name] * factor for name, total in sums.items()}
-        merged[-1] = {**merged[-1], **{name: round(total) for name, total in sums.items()}}
+    for _, scales in groupby(rows, key=itemgetter("ean13")):
+        first, *others = scales
+        if others or first["moved_scale"] not in (None, first["scale"]):
+            factors = [(row, Fraction(row["scale"]) / Fraction(row["moved_scale"])) for row in (first, *others)]
+            first = {**first, **{name: round(sum(row[name] * factor for row, factor in factors)) for name in _SUMS}}
+        merged.append(first)
     return merged
 
 
@@ -321,6 +314,7 @@ _CATEGORY = tuple(field.name for field in attrs.fields(CategoryView))
 PERSONAL = ("notes", "created_by")
 """The columns of `movements` that are about a person."""
 _SEALED = dict.fromkeys(PERSONAL, SEALED)
+_CONSUMPTION = tuple(field.name for field in attrs.fields(ConsumptionView) if field.name != "days")
 _STOCKTAKE = tuple(field.name for field in attrs.fields(StocktakeView))
 _MOVEMENT = tuple(field.name for field in attrs.fields(MovementView))
 _PRODUCT = tuple(field.name for field in attrs.fields(ProductView))
