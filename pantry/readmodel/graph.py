@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from pantry.readmodel.statements import COLUMNS, MOVEMENTS, movements_sql, past_sql, products_sql
+from pantry.readmodel.statements import COLUMNS, MOVEMENTS, MOVEMENTS_OF_ALL, movements_sql, past_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
 from projections.queries.sql import (
     FoundPart,
@@ -30,7 +30,6 @@ PRODUCTS_BY_CODE = SortOrder(("ean13",))
 PRODUCTS_BY_STOCK = SortOrder(("current_stock", "ean13"))
 PRODUCTS_BY_CHANGE = SortOrder(("updated_at", "ean13"))
 CATEGORIES = SortOrder(("name_key", "id"))
-MOVEMENTS_OF_ALL = SortOrder(("m.sequence", "m.position"), descending=True)
 _MOVEMENTS_OF_ONE = SortOrder(("sequence", "position"), descending=True)
 _OF_PRODUCT = JoinedList(table="movements", alias="m", key="id", condition="product_ean13 = p.ean13")
 _OF_CATEGORY = JoinedList(table="products", alias="p", key="ean13", condition="category_id = c.id")
@@ -68,7 +67,8 @@ class PantryGraph:
 
     async def movements(self, part: ListPart, order: SortOrder = MOVEMENTS_OF_ALL, **conditions: Any) -> FoundPart[MovementView]:
         """Movements in an order; the conditions are as in `PantryQueries.movements`."""
-        return await found(self._store, movements_sql(**conditions), order, part, MovementView.of)
+        first = part if order == MOVEMENTS_OF_ALL else None
+        return await found(self._store, movements_sql(first=first, **conditions), order, part, MovementView.of)
 
     async def count_movements(self, **conditions: Any) -> int:
         """The number of movements that meet conditions."""

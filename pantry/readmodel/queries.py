@@ -8,7 +8,17 @@ from datetime import UTC, datetime
 from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
 from pantry.domain import gtin, product
 from pantry.domain.quantity import ONE
-from pantry.readmodel.statements import MOVEMENTS, UNDONE, movements_sql, passed, past_sql, place_of, places, products_sql
+from pantry.readmodel.statements import (
+    MOVEMENTS,
+    MOVEMENTS_OF_ALL,
+    UNDONE,
+    movements_sql,
+    passed,
+    past_sql,
+    place_of,
+    places,
+    products_sql,
+)
 from pantry.readmodel.views import (
     PERSONAL,
     BarcodeView,
@@ -20,7 +30,7 @@ from pantry.readmodel.views import (
     StocktakeView,
     in_present_units,
 )
-from projections.queries.sql import Sql, listed
+from projections.queries.sql import ListPart, Sql, listed
 from projections.store import Queryable, Row
 
 _MOVEMENT_TYPE = "MovementRecorded"
@@ -148,9 +158,9 @@ class PantryQueries:
 
         `before` is sequence and position of the last one known.
         """
-        sql = movements_sql(ean13=ean13, type=type, since=since, until=until)
-        if before is not None:
-            sql.add("AND (m.sequence, m.position) < ({}, {})", *before)
+        part = ListPart(limit=limit, after=before)
+        sql = movements_sql(ean13=ean13, type=type, since=since, until=until, first=part)
+        MOVEMENTS_OF_ALL.between(sql, part)
         sql.add("ORDER BY m.sequence DESC, m.position DESC LIMIT {}", limit)
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         return await self._opened(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from projections.queries.sql import Sql
+from projections.queries.sql import ListPart, SortOrder, Sql
 
 _OF = "sequence * 1000000 + position"
 """The place of an event in the log as one number. A commit has fewer events than that factor (`eventlog.commit.Position`)."""
@@ -46,6 +46,7 @@ COLUMNS = """
 """
 """The columns of a movement `m`, and of the one `r` that undid it, for a MovementView."""
 MOVEMENTS = f"SELECT {COLUMNS} FROM movements AS m LEFT JOIN movements AS r ON r.reverses = m.id"  # noqa: S608 - a constant
+MOVEMENTS_OF_ALL = SortOrder(("m.sequence", "m.position"), descending=True)
 UNDONE = """
     undoings(original, id, undone) AS (
         SELECT r.reverses, r.id, TRUE FROM movements AS r CROSS JOIN movements AS o
@@ -65,8 +66,8 @@ The join begins with the undoings. Otherwise SQLite looks up each movement that 
 def places(name: str, products: str, time: str, *, before: bool = False, until: str | None = None) -> str:
     """Tables of a WITH, of which the last has the rows of the table `products` and their places at a time, `$1` say.
 
-    The table and its new column are called `name`. The place is that of the last event of the product, in the order of the log,
-    until then. All events up to there count, whatever their own times. So a clock that was ahead hides no later event, and a past
+    The table and its new column are called `name`. The last event of the product until then, in the order of the log, has the
+    place. All events up to there count, whatever their own times. So a clock that was ahead hides no later event, and a past
     stock is wrong by no more time than the clocks were. `before`: the place just before the time. 0: the product was not there.
     `until`: a column with a place at a later time, to begin with.
 
@@ -135,15 +136,30 @@ def movements_sql(
     type: str | None = None,  # noqa: A002 - what it is called everywhere else
     since: datetime | None = None,
     until: datetime | None = None,
+    first: ListPart | None = None,
 ) -> Sql:
-    """The statement of movements (see `PantryQueries.movements`), to which conditions can be added."""
+    """The statement of movements (see `PantryQueries.movements`), to which conditions can be added.
+
+    `first`: the part that is read of the list, from its beginning. If it has n movements, the statement takes the n with the
+    latest times from an index. The part needs no movement before the first of these in the log.
+    """
     sql = Sql(f"{MOVEMENTS} WHERE TRUE")
+    _chosen(sql, ean13, type, since, until)
+    if first is not None and not first.backward and ean13 is None and (since, until) != (None, None):
+        sql.add("AND m.sequence >= (SELECT min(sequence) FROM (SELECT m.sequence FROM movements AS m WHERE TRUE")
+        _chosen(sql, ean13, type, since, until)
+        MOVEMENTS_OF_ALL.between(sql, first)
+        sql.add("ORDER BY m.created_at DESC LIMIT {}) AS newest)", first.limit + 1)
+    return sql
+
+
+def _chosen(sql: Sql, ean13: str | None, type_: str | None, since: datetime | None, until: datetime | None) -> None:
+    """Add the conditions on a movement `m`."""
     if ean13 is not None:
         sql.add("AND m.product_ean13 = {}", ean13)
-    if type is not None:
-        sql.add("AND m.type = {}", type)
+    if type_ is not None:
+        sql.add("AND m.type = {}", type_)
     if since is not None:
         sql.add("AND m.created_at >= {}", since)
     if until is not None:
         sql.add("AND m.created_at <= {}", until)
-    return sql

@@ -54,6 +54,7 @@ from pantry.domain.product import Details, MovementRecorded, MovementType, Produ
 from pantry.readmodel import graph as pantry_graph
 from pantry.readmodel.graph import PantryGraph
 from pantry.readmodel.queries import PantryQueries
+from pantry.readmodel.statements import MOVEMENTS_OF_ALL
 from pantry.readmodel.tables import (
     BARCODES,
     CATEGORIES,
@@ -287,7 +288,7 @@ CASES = (
             "ids": (("c0", "c1", "m1-2", "m1-4"),),
             "categories": (("c0", "c1", "c9"),),
             "products.order": (pantry_graph.PRODUCTS,),
-            "movements.order": (pantry_graph.MOVEMENTS_OF_ALL,),
+            "movements.order": (MOVEMENTS_OF_ALL,),
             "products.part": _parts((name_key(NAMES[1]), EANS[1])),
             "products_of.part": _parts((name_key(NAMES[1]), EANS[1])),
             "categories.part": _parts((name_key(NAMES[1]), "c1")),

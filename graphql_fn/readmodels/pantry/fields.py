@@ -23,6 +23,7 @@ from pantry.domain.quantity import number
 from pantry.readmodel import graph
 from pantry.readmodel.graph import PantryGraph, StockCount
 from pantry.readmodel.queries import PantryQueries
+from pantry.readmodel.statements import MOVEMENTS_OF_ALL
 from pantry.readmodel.tables import name_key
 from pantry.readmodel.views import CategoryView, MovementView, ProductView, period_of, readable
 
@@ -35,7 +36,7 @@ PRODUCT_ORDERS = {
     "UPDATED_AT": ListOrder(graph.PRODUCTS_BY_CHANGE, ("updated_at", "ean13"), (Time, str), "UPDATED_AT"),
 }
 CATEGORY_ORDER = ListOrder(graph.CATEGORIES, ("name_key", "id"), (str, str))
-MOVEMENT_ORDER = ListOrder(graph.MOVEMENTS_OF_ALL, ("sequence", "position"), (int, int))
+MOVEMENT_ORDER = ListOrder(MOVEMENTS_OF_ALL, ("sequence", "position"), (int, int))
 
 
 async def _node(_: Any, info: Info, id: str) -> Any:  # noqa: A002 - the argument's name in the schema

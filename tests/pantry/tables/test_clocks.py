@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -21,6 +22,7 @@ from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.views import ConsumptionView, ProductView, period_of
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
+from projections.queries.sql import ListPart
 from projections.store import Store
 from projections.stores.databases import store_at
 from tests.support.pantry.stocked import code_of
@@ -41,6 +43,7 @@ class Book:
         self._commands = Commands(self._log)
         self._projector = Projector(self._log, store, MODEL)
         self._number = 0
+        self.first = ""
 
     async def do(self, command: ProductCommand) -> None:
         """A command, and its rows."""
@@ -85,7 +88,7 @@ async def book(url: str) -> AsyncIterator[Book]:
         book = Book(store)
         for code in (CODE, OTHER):
             await book.do(CreateProduct(ean13=code, details=DETAILS, at=book.now - 10 * DAY))
-        await book.move(IN, 10, book.now - 9 * DAY)
+        book.first = await book.move(IN, 10, book.now - 9 * DAY)
         yield book
 
 
@@ -139,6 +142,29 @@ async def test_lists_have_the_order_of_the_log(book: Book) -> None:
     for days in (2, 1):
         await book.do(CountStock(id="", ean13=CODE, counted=12_000, reason=f"{days}", at=book.now + days * DAY))
     assert [stocktake.reason for stocktake in await book.queries.stocktakes(limit=2)] == ["1", "2"]
+
+
+async def test_pages_of_a_period_have_the_order_of_the_log_if_the_newest_times_are_early_in_it(book: Book) -> None:
+    days = (1, 9.5, 3, 0.5, 2, 4, -2, 3.5, 1.5)
+    booked = [await book.move(IN, 1, book.now - day * DAY, (CODE, OTHER)[day == 2]) for day in days]
+    for since, until in ((4, 1), (4, 0.5), (4, None), (None, 3), (9, 9), (1, 0)):
+        begin, end = (None if day is None else book.now - day * DAY for day in (since, until))
+        at: dict[str, Any] = {"since": begin, "until": end}
+        times = list(zip(booked, days, strict=True))
+        expected = [id_ for id_, day in reversed(times) if (since is None or day <= since) and (until is None or day >= until)]
+        if since is None or since >= 9 >= (until or 0):
+            expected.append(book.first)
+        for limit in (1, 2, 5):
+            pages: list[str] = []
+            before = None
+            while page := await book.queries.movements(**at, before=before, limit=limit):
+                pages += [movement.id for movement in page]
+                before = (page[-1].sequence, page[-1].position)
+            assert pages == expected
+            head = await book.graph.movements(ListPart(limit=limit), **at)
+            assert ([movement.id for movement in head.items], head.more) == (expected[:limit], len(expected) > limit)
+            tail = await book.graph.movements(ListPart(limit=limit, backward=True), **at)
+            assert [movement.id for movement in tail.items] == expected[-limit:]
 
 
 async def test_a_product_has_no_past_before_its_creation(book: Book) -> None:
