@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from eventlog import Position
+from eventlog import Context, Position, Unavailable
 from eventlog.admin.backup import back_up, restore
 from eventlog.admin.declarations import load
 from eventlog.admin.reconcile import apply, plan
@@ -102,6 +102,18 @@ async def test_keys_that_are_lost_while_the_pantry_runs_are_noticed(
         await wait_until(lambda: people._identity is not None, timeout=5)
         keyring.replace()
         await wait_until(lambda: set(people.missing) == {key.id}, timeout=5)
+
+
+async def test_an_erasure_is_refused_while_the_key_is_in_this_process_only() -> None:
+    """The keyring has no key to destroy, but the process can still read the person's data with its own copy."""
+    keyring = MemoryKeyring()
+    key = await keyring.key_of("anna")
+    people = PersonalDataCipher(keyring)
+    erasures = Erasures(people, cast("Any", Tables([], [key])), cast("Any", Side(Hub(nothing))))
+    await people.look_for([key.id])
+    keyring.replace()
+    with pytest.raises(Unavailable, match="keys of persons: 1 are missing"):
+        await erasures.erase("Anna", Context())
 
 
 async def test_a_client_that_comes_back_after_the_keys_is_given_no_event_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
