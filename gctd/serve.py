@@ -104,7 +104,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
         coverages=Coverages(broker.blobs),
         links=links,
         dashboard=dashboard,
-        functions=FunctionLookup(broker.blobs, reports, queries, _project_defaults(settings)),
+        functions=FunctionLookup(broker.blobs, reports, _project_defaults(settings)),
         search=FunctionSearch(reports),
         presence=broker.presence,
         side=side,

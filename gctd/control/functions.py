@@ -21,12 +21,11 @@ from gctd.engines.functions.keys import find_key, key_among
 from gctd.engines.functions.sources import KeptSources, SourceDamaged, decode_sources, inflated
 from gctd.engines.module import profile_path
 from gctd.engines.state import State
-from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.reports import FunctionView, ReportMissing, Reports
-from gctd.readmodel.views import AnalysisView
+from gctd.readmodel.views import AnalysisView, RepoView
 
-_READ = 200
-"""Analyses of a project that a history reads from the tables."""
+MOST_BEFORE = 200
+"""Earlier analyses that a history looks at."""
 _MOST_FUNCTIONS = 1_000_000
 """Functions of all reports that one history reads."""
 
@@ -71,20 +70,21 @@ class FunctionHistory:
 class FunctionLookup:
     """Looks at functions of analyses. `defaults` are the settings of the server."""
 
-    def __init__(self, blobs: Blobs, reports: Reports, queries: TrackerQueries, defaults: ProjectConfig) -> None:
+    def __init__(self, blobs: Blobs, reports: Reports, defaults: ProjectConfig) -> None:
         self._blobs = blobs
-        self._queries = queries
         self._defaults = defaults
         self._reports = reports
 
-    async def look(self, analysis: AnalysisView, key: str, *, around: int | None) -> FunctionDetail:
+    async def look(self, analysis: AnalysisView, repo: RepoView | None, key: str, *, around: int | None) -> FunctionDetail:
         """Return a function with `around` lines before and after it, None for the whole file.
+
+        `repo` is the repository as it is now.
 
         Raises NotFound, ReportMissing, Unavailable.
         """
         entry, named, others = await self._found(analysis, key)
-        content, reason = await self._content(analysis, entry.file)
-        blocks = await self._blocks_of(analysis, entry.file)
+        content, reason = await self._content(analysis, repo, entry.file)
+        blocks = await self._blocks_of(analysis, repo, entry.file)
         threshold = threshold_of(analysis.flags)
         explained = await asyncio.to_thread(
             lambda: explain(entry, blocks.found, content=content, threshold=threshold, around=around, no_blocks=blocks.reason)
@@ -100,17 +100,19 @@ class FunctionLookup:
             counts=blocks.counts,
         )
 
-    async def history(self, analysis: AnalysisView, key: str, *, limit: int) -> FunctionHistory:
+    async def history(
+        self, analysis: AnalysisView, repo: RepoView | None, before: Sequence[AnalysisView], key: str, *, limit: int
+    ) -> FunctionHistory:
         """Return at most `limit` values of a function: of this analysis, and of the commits before it on the same branch.
+
+        `repo` is the repository as it is now. `before` are the analyses before this one: `MOST_BEFORE` of them, and one more
+        if there are more.
 
         Raises NotFound, ReportMissing, Unavailable.
         """
         entry, named, _ = await self._found(analysis, key)
-        before = await self._queries.history(
-            analysis.analysis_id, ref=analysis.ref, before=(analysis.measured, analysis.sequence), limit=_READ + 1
-        )
-        line = _line(analysis, before[:_READ])
-        chain, absent, cut = [FunctionPoint(analysis=analysis, entry=entry, key=named)], None, len(before) > _READ
+        line = _line(analysis, before[:MOST_BEFORE])
+        chain, absent, cut = [FunctionPoint(analysis=analysis, entry=entry, key=named)], None, len(before) > MOST_BEFORE
         read = 0
         for older in line:
             functions = await self._functions(older) if len(chain) < limit and read < _MOST_FUNCTIONS else None
@@ -126,16 +128,18 @@ class FunctionLookup:
             chain.append(FunctionPoint(analysis=older, entry=earlier, key=key_among(earlier, functions)))
         points = [attrs.evolve(seen, changes=changes_of(seen.entry, earlier.entry)) for seen, earlier in pairwise(chain)]
         points.append(attrs.evolve(chain[-1], changes=("added",) if absent else None))
-        changed = await self._last_change(chain, absent)
+        changed = await self._last_change(repo, chain, absent)
         return FunctionHistory(points=tuple(points), last_change=changed, cut=cut and absent is None)
 
-    async def _last_change(self, chain: Sequence[FunctionPoint], absent: AnalysisView | None) -> LastChange:
+    async def _last_change(
+        self, repo: RepoView | None, chain: Sequence[FunctionPoint], absent: AnalysisView | None
+    ) -> LastChange:
         known: list[tuple[str, FunctionView | None]] = [(seen.analysis.commit_sha, seen.entry) for seen in chain]
         if absent is not None:
             known.append((absent.commit_sha, None))
         at = changed_at(known)
         facts = None
-        if at is not None and not await self._is_hidden(chain[at].analysis):
+        if at is not None and not self._is_hidden(chain[at].analysis, repo):
             sources = await self._sources(chain[at].analysis)
             facts = None if sources is None else sources.commit
         return last_change(known, facts)
@@ -154,9 +158,8 @@ class FunctionLookup:
         except ReportMissing:
             return None
 
-    async def _is_hidden(self, analysis: AnalysisView) -> bool:
+    def _is_hidden(self, analysis: AnalysisView, repo: RepoView | None) -> bool:
         """Whether the source of a project is not shown: by its present settings, or since it was never kept."""
-        repo = await self._queries.repo(analysis.repo_id)
         config = ProjectConfig() if repo is None else effective(repo.configs, analysis.project)
         return "never" in (config.store_source or self._defaults.store_source, analysis.store_source)
 
@@ -168,9 +171,9 @@ class FunctionLookup:
         except (BlobMissing, msgspec.DecodeError):
             return None
 
-    async def _content(self, analysis: AnalysisView, file: str) -> tuple[bytes | None, str]:
+    async def _content(self, analysis: AnalysisView, repo: RepoView | None, file: str) -> tuple[bytes | None, str]:
         """Return the source of a file of an analysis, or None and the reason."""
-        if await self._is_hidden(analysis):
+        if self._is_hidden(analysis, repo):
             return None, NEVER
         if analysis.sources_digest is None:
             return None, OLDER
@@ -191,11 +194,10 @@ class FunctionLookup:
         except SourceDamaged as damage:
             return None, f"{damage}: analyse the commit again"
 
-    async def _blocks_of(self, analysis: AnalysisView, file: str) -> _Blocks:
+    async def _blocks_of(self, analysis: AnalysisView, repo: RepoView | None, file: str) -> _Blocks:
         """Return the blocks of a file, or why there are none."""
         if analysis.profile_digest is None:
             return _Blocks(reason="the analysis has no coverage profile")
-        repo = await self._queries.repo(analysis.repo_id)
         project = next((one for one in repo.projects if one.name == analysis.project), None) if repo else None
         if project is None:
             return _Blocks(reason="the repository does not have the project any more, so its module path is not known")

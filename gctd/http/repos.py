@@ -9,7 +9,7 @@ from gctd.domain.remote.urls import repo_id
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, RepoBody
 from gctd.http.projects.points import POINT, point
-from gctd.http.services import Services
+from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import RepoView
@@ -99,10 +99,11 @@ async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[S
     return Answer([AnalysisBody.of(analysis) for analysis in page], cursor=more)
 
 
-async def get_analysis(request: OneAnalysis, call: Call[Services]) -> AnalysisBody:
+async def get_analysis(request: OneAnalysis, call: Call[Services]) -> Answer[AnalysisBody]:
     """The latest analysis of a project, or another one, by the id that all its analyses have."""
-    analysis = await point(request.id, "at", request.at, call)
-    return await full_analysis(analysis, call, entries=request.entries)
+    async with call.services.snapshots.moment() as sequence:
+        analysis = await point(request.id, "at", request.at, call)
+    return Answer(await full_analysis(analysis, call, entries=request.entries), sequence=sequence)
 
 
 ROUTES = (
@@ -111,5 +112,13 @@ ROUTES = (
     Route("GET", "/api/repos/registered", list_repos, summary="List repositories", tags=("repos",)),
     Route("DELETE", "/api/repos/registered", remove_repo, summary="Remove a repository", tags=("repos",), errors=(404,)),
     Route("GET", "/api/repos", list_analyses, summary="Latest analyses", tags=("repos",)),
-    Route("GET", "/api/repos/{id}", get_analysis, summary="Look at an analysis", tags=("repos",), errors=(404,)),
+    Route(
+        "GET",
+        "/api/repos/{id}",
+        get_analysis,
+        summary="Look at an analysis",
+        tags=("repos",),
+        errors=(404,),
+        time_limit=BROKER_TIME_LIMIT,
+    ),
 )

@@ -27,6 +27,9 @@ from httpkit.sse.stream import Streams
 from projections.queries.snapshots import SnapshotQueries
 from servicekit.readside import ReadSide
 
+BROKER_TIME_LIMIT = 30.0
+"""Seconds for an answer that reads from the broker as well. It holds no connection to the tables while the broker hangs."""
+
 
 @attrs.frozen(kw_only=True)
 class Services:

@@ -8,7 +8,7 @@ from datetime import datetime
 from gctd.broker.presence import PresenceEntry
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.http.bodies import WorkerBody
-from gctd.http.services import Services
+from gctd.http.services import BROKER_TIME_LIMIT, Services
 from httpkit.messages.fields import message, path
 from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.callers import Scope
@@ -22,10 +22,12 @@ class OneWorker:
     id: str = path(pattern="^[A-Za-z0-9_-]{1,64}$", form="the name of a worker", max_length=64)
 
 
-async def list_workers(request: Nothing, call: Call[Services]) -> Sequence[WorkerBody]:  # noqa: ARG001
+async def list_workers(request: Nothing, call: Call[Services]) -> Answer[Sequence[WorkerBody]]:  # noqa: ARG001
     """List all workers that were ever started. Present workers have their own report."""
     heard = await call.services.presence.heard()
-    return [WorkerBody.of(worker, _beat(heard.get(worker.id))) for worker in await call.services.queries.workers()]
+    async with call.services.snapshots.moment() as sequence:
+        workers = await call.services.queries.workers()
+    return Answer([WorkerBody.of(worker, _beat(heard.get(worker.id))) for worker in workers], sequence=sequence)
 
 
 def _beat(announced: PresenceEntry | None) -> tuple[Heartbeat, datetime] | None:
@@ -48,7 +50,7 @@ async def _pause(worker_id: str, call: Call[Services], *, paused: bool) -> Answe
 
 
 ROUTES = (
-    Route("GET", "/api/workers", list_workers, summary="List workers", tags=("workers",)),
+    Route("GET", "/api/workers", list_workers, summary="List workers", tags=("workers",), time_limit=BROKER_TIME_LIMIT),
     Route(
         "POST",
         "/api/workers/{id}/pause",

@@ -10,7 +10,7 @@ from gctd.domain.options import threshold_of
 from gctd.domain.remote.refs import parse_subdir
 from gctd.exports.badge import BadgeFigures, Metric, badge
 from gctd.http import formats
-from gctd.http.services import Services
+from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import message, path, query
 from httpkit.routes import Call, Route
@@ -38,7 +38,8 @@ async def project_badge(request: BadgeOf, call: Call[Services]) -> web.Response:
     """Return a figure of the latest analysis of a project as an SVG picture; `unknown` without an analysis, for any id."""
     queries = call.services.queries
     project = parse_subdir(request.project, field="project") if request.project is not None else "."
-    analysis = await queries.analysis(request.id) or await queries.analysis(analysis_id(request.id, project))
+    async with call.services.snapshots.moment():
+        analysis = await queries.analysis(request.id) or await queries.analysis(analysis_id(request.id, project))
     figures = None if analysis is None else await _figures(analysis, request.metric, call)
     made = badge(request.metric, figures, request.label)
     return file_answer(call.http, made.svg(), "image/svg+xml; charset=utf-8", cache=CACHE, public=True)
@@ -68,5 +69,6 @@ ROUTES = (
         summary="Badge of a project",
         tags=("repos",),
         produces=("image/svg+xml",),
+        time_limit=BROKER_TIME_LIMIT,
     ),
 )

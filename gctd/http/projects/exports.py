@@ -18,7 +18,7 @@ from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv
 from gctd.http import formats
 from gctd.http.projects.points import POINT, point, usual_base
-from gctd.http.services import Services
+from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID
 from gctd.readmodel.views import AnalysisView
@@ -76,14 +76,15 @@ class Export:
 
 async def export_analysis(request: Export, call: Call[Services]) -> web.Response:
     """Return the analysis of a task as a file. It remains available after the removal of the task."""
-    analysis = await call.services.queries.analysis_of_task(request.id)
-    if analysis is None:
-        raise NotFound(f"{request.id} has no analysis")
-    older = None
-    if request.from_ is not None:
-        older = await point(analysis.analysis_id, "from", request.from_, call)
-    elif request.format is Format.MARKDOWN:
-        older = await usual_base(analysis, call)
+    async with call.services.snapshots.moment():
+        analysis = await call.services.queries.analysis_of_task(request.id)
+        if analysis is None:
+            raise NotFound(f"{request.id} has no analysis")
+        older = None
+        if request.from_ is not None:
+            older = await point(analysis.analysis_id, "from", request.from_, call)
+        elif request.format is Format.MARKDOWN:
+            older = await usual_base(analysis, call)
     body = await _body(analysis, older, request.format, call)
     charset = "; charset=utf-8" if request.format.media.startswith("text/") else ""
     name = f"{request.id}.{request.format.suffix}"
@@ -119,5 +120,6 @@ ROUTES = (
         tags=("tasks",),
         errors=(404,),
         produces=tuple(dict.fromkeys(_MEDIA.values())),
+        time_limit=BROKER_TIME_LIMIT,
     ),
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gctd.control.function_search import MOST_PROJECTS
-from gctd.control.functions import FunctionDetail, FunctionHistory
+from gctd.control.functions import MOST_BEFORE, FunctionDetail, FunctionHistory
 from gctd.http import formats
 from gctd.http.projects.function_bodies import FoundFunctionsBody, FunctionBody, FunctionHistoryBody
 from gctd.http.projects.points import POINT, point
-from gctd.http.services import Services
+from gctd.http.services import BROKER_TIME_LIMIT, Services
 from httpkit.messages.fields import message, path, query
 from httpkit.routes import Answer, Call, Route
 
@@ -16,8 +16,6 @@ AROUND = 10
 """Lines before and after a function."""
 FOUND = 30
 """Functions that a search gives."""
-_TIME_LIMIT = 30.0
-"""Seconds for a search, which waits for its turn."""
 POINTS = 50
 """Analyses of a history."""
 
@@ -56,20 +54,28 @@ class SearchFunctions:
     limit: int = query(default=FOUND, ge=1, le=100, description="limit of the functions, the best first")
 
 
-async def one_function(request: OneFunction, call: Call[Services]) -> FunctionBody:
+async def one_function(request: OneFunction, call: Call[Services]) -> Answer[FunctionBody]:
     """Return a function: its figures, its blocks, its source if it is kept, and the tests that bring it to the threshold."""
-    analysis = await point(request.id, "at", request.at, call)
+    async with call.services.snapshots.moment() as sequence:
+        analysis = await point(request.id, "at", request.at, call)
+        repo = await call.services.queries.repo(analysis.repo_id)
     around = None if request.whole else request.around
-    looked: FunctionDetail = await call.services.functions.look(analysis, request.key, around=around)
+    looked: FunctionDetail = await call.services.functions.look(analysis, repo, request.key, around=around)
     source = call.services.links.source(analysis.repo_url, analysis.commit_sha, analysis.project)
-    return FunctionBody.of(looked, source)
+    return Answer(FunctionBody.of(looked, source), sequence=sequence)
 
 
-async def function_history(request: HistoryOfFunction, call: Call[Services]) -> FunctionHistoryBody:
+async def function_history(request: HistoryOfFunction, call: Call[Services]) -> Answer[FunctionHistoryBody]:
     """Return the values of a function in the analyses of its branch, newest first, and the last change of its code."""
-    analysis = await point(request.id, "at", request.at, call)
-    history: FunctionHistory = await call.services.functions.history(analysis, request.key, limit=request.limit)
-    return FunctionHistoryBody.of(history)
+    queries = call.services.queries
+    async with call.services.snapshots.moment() as sequence:
+        analysis = await point(request.id, "at", request.at, call)
+        repo = await queries.repo(analysis.repo_id)
+        before = await queries.history(
+            analysis.analysis_id, ref=analysis.ref, before=(analysis.measured, analysis.sequence), limit=MOST_BEFORE + 1
+        )
+    history: FunctionHistory = await call.services.functions.history(analysis, repo, before, request.key, limit=request.limit)
+    return Answer(FunctionHistoryBody.of(history), sequence=sequence)
 
 
 async def search_functions(request: SearchFunctions, call: Call[Services]) -> Answer[FoundFunctionsBody]:
@@ -81,8 +87,16 @@ async def search_functions(request: SearchFunctions, call: Call[Services]) -> An
 
 
 ROUTES = (
-    Route("GET", "/api/functions", search_functions, summary="Find functions", tags=("repos",), time_limit=_TIME_LIMIT),
-    Route("GET", "/api/repos/{id}/functions/{key}", one_function, summary="Look at a function", tags=("repos",), errors=(404,)),
+    Route("GET", "/api/functions", search_functions, summary="Find functions", tags=("repos",), time_limit=BROKER_TIME_LIMIT),
+    Route(
+        "GET",
+        "/api/repos/{id}/functions/{key}",
+        one_function,
+        summary="Look at a function",
+        tags=("repos",),
+        errors=(404,),
+        time_limit=BROKER_TIME_LIMIT,
+    ),
     Route(
         "GET",
         "/api/repos/{id}/functions/{key}/history",
@@ -90,5 +104,6 @@ ROUTES = (
         summary="History of a function",
         tags=("repos",),
         errors=(404,),
+        time_limit=BROKER_TIME_LIMIT,
     ),
 )

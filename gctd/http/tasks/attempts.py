@@ -9,7 +9,7 @@ from aiohttp import web
 
 from gctd.domain.errors import NotFound
 from gctd.http.bodies import ProgressBody, body_of
-from gctd.http.services import Services
+from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.attempt_logs import End, Piece
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID, OneTask
 from gctd.readmodel.attempts import AttemptView
@@ -151,6 +151,7 @@ ROUTES = (
         tags=("tasks",),
         errors=(404,),
         produces=("text/plain",),
+        time_limit=BROKER_TIME_LIMIT,
     ),
     Route(
         "GET",

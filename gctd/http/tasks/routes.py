@@ -13,7 +13,7 @@ from gctd.domain.task.events import TaskEvent
 from gctd.domain.task.state import CATEGORY, Task, TaskStatus
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, TaskBody
-from gctd.http.services import Services
+from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.results import full_analysis
 from gctd.readmodel.views import TaskView
@@ -111,7 +111,8 @@ async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequenc
 async def get_task(request: TaskAt, call: Call[Services]) -> Answer[TaskBody]:
     """Return the current state of a task, or its state at a sequence of the log."""
     if request.at is None:
-        return Answer(TaskBody.of(await _task(request.id, call)))
+        async with call.services.snapshots.moment() as sequence:
+            return Answer(TaskBody.of(await _task(request.id, call)), sequence=sequence)
     reader = call.services.reader
     await reader.require(request.at)
     commit = await reader.log.last(AggregateId(CATEGORY, request.id), up_to=request.at)
@@ -125,15 +126,16 @@ async def get_task(request: TaskAt, call: Call[Services]) -> Answer[TaskBody]:
     return Answer(TaskBody.of(TaskView.of_state(state, commit.sequence)), sequence=commit.sequence)
 
 
-async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBody:
+async def task_result(request: ResultOfTask, call: Call[Services]) -> Answer[AnalysisBody]:
     """Return the analysis of a completed task."""
-    task = await _task(request.id, call)
+    async with call.services.snapshots.moment() as sequence:
+        task = await _task(request.id, call)
+        analysis = await call.services.queries.analysis_of_task(task.id)
     if task.status != TaskStatus.COMPLETED:
         raise Refused(f"{task.id} has not completed: it is {task.status}{task.reason and f' ({task.reason})'}")
-    analysis = await call.services.queries.analysis_of_task(task.id)
     if analysis is None:
         raise NotFound(f"{task.id} has no analysis")
-    return await full_analysis(analysis, call, entries=request.entries)
+    return Answer(await full_analysis(analysis, call, entries=request.entries), sequence=sequence)
 
 
 async def task_profile(request: OneTask, call: Call[Services]) -> web.Response:
@@ -242,7 +244,15 @@ ROUTES = (
         deprecated=True,
     ),
     Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide ended tasks", tags=("tasks",)),
-    Route("GET", "/api/tasks/{id}", get_task, summary="Look at a task", tags=("tasks",), errors=(404, 409)),
+    Route(
+        "GET",
+        "/api/tasks/{id}",
+        get_task,
+        summary="Look at a task",
+        tags=("tasks",),
+        errors=(404, 409),
+        time_limit=BROKER_TIME_LIMIT,
+    ),
     Route(
         "DELETE",
         "/api/tasks/{id}",
@@ -272,7 +282,15 @@ ROUTES = (
         idempotent=True,
     ),
     Route("POST", "/api/tasks/{id}/seen", mark_seen, summary="Mark a task as seen", tags=("tasks",), errors=(404,)),
-    Route("GET", "/api/tasks/{id}/result", task_result, summary="Result of a task", tags=("tasks",), errors=(404, 409)),
+    Route(
+        "GET",
+        "/api/tasks/{id}/result",
+        task_result,
+        summary="Result of a task",
+        tags=("tasks",),
+        errors=(404, 409),
+        time_limit=BROKER_TIME_LIMIT,
+    ),
     Route(
         "GET",
         "/api/tasks/{id}/profile",
@@ -281,6 +299,7 @@ ROUTES = (
         tags=("tasks",),
         errors=(404,),
         produces=("text/plain",),
+        time_limit=BROKER_TIME_LIMIT,
     ),
     Route(
         "POST",
