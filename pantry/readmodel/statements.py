@@ -17,8 +17,14 @@ _EVENTS = (
     ("stocktakes", "product_ean13", "created_at"),
 )
 """The tables that together have a row for each event of a product, the one with the most events first: table, product, time."""
-_UP_TO_PLACE = _UP_TO.format(place="place")
-_PAST = f"""
+_LATEST = ", ".join(
+    f"""(
+        SELECT {_OF} FROM {table} WHERE {key} = p.ean13 AND {_UP_TO.format(place="place")}
+        ORDER BY sequence DESC, position DESC LIMIT 1) AS {name}"""  # noqa: S608 - constants
+    for name, (table, key, _) in zip(("moved", "edited", "counted"), _EVENTS, strict=True)
+)
+"""The places of the last rows up to `place`. Postgres finds a row by numbers, but compares each with a pair of a subquery."""
+_PAST = """
     SELECT v.ean13, v.name, v.description, v.unit, v.min_stock,
         CASE WHEN m.sequence IS NULL OR (v.sequence, v.position) > (m.sequence, m.position) THEN v.stock ELSE m.stock_after END
             AS current_stock,
@@ -29,17 +35,14 @@ _PAST = f"""
             WHEN m.sequence IS NOT NULL AND (m.sequence, m.position) > (v.sequence, v.position) THEN m.created_at
             ELSE v.valid_from END AS updated_at,
         s.created_at AS counted_at, v.name_key, NULL AS version
-    FROM place AS p
-    JOIN product_versions AS v ON v.ean13 = p.ean13 AND (v.sequence, v.position) = (
-        SELECT sequence, position FROM product_versions
-        WHERE ean13 = p.ean13 AND {_UP_TO_PLACE} ORDER BY sequence DESC, position DESC LIMIT 1)
-    LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND (m.sequence, m.position) = (
-        SELECT sequence, position FROM movements
-        WHERE product_ean13 = p.ean13 AND {_UP_TO_PLACE} ORDER BY sequence DESC, position DESC LIMIT 1)
-    LEFT JOIN stocktakes AS s ON (s.sequence, s.position) = (
-        SELECT sequence, position FROM stocktakes
-        WHERE product_ean13 = p.ean13 AND {_UP_TO_PLACE} ORDER BY sequence DESC, position DESC LIMIT 1)
-"""  # noqa: S608 - constants
+    FROM latest AS p
+    JOIN product_versions AS v
+        ON v.ean13 = p.ean13 AND v.sequence = p.edited / 1000000 AND v.position = p.edited % 1000000
+    LEFT JOIN movements AS m
+        ON m.product_ean13 = p.ean13 AND m.sequence = p.moved / 1000000 AND m.position = p.moved % 1000000
+    LEFT JOIN stocktakes AS s
+        ON s.product_ean13 = p.ean13 AND s.sequence = p.counted / 1000000 AND s.position = p.counted % 1000000
+"""
 COLUMNS = """
     m.id, m.product_ean13, m.type, m.quantity, m.reason, m.notes, m.created_by, m.created_at, m.stock_after, m.reverses,
     m.counted, r.id AS reversed_by, m.sequence, m.position, m.sealed, m.unit
@@ -100,7 +103,8 @@ def past_sql(as_of: datetime, codes: Sequence[str] | None = None) -> Sql:
     sql = Sql("WITH products_then AS (SELECT ean13, created_at FROM products", [passed(as_of)])
     if codes is not None:
         sql.any_of("WHERE ean13 IN ({})", codes)
-    sql.add(f"), {places('place', 'products_then', '$1')} {_PAST}")
+    latest = f"latest AS MATERIALIZED (SELECT p.*, {_LATEST} FROM place AS p)"  # noqa: S608 - constants
+    sql.add(f"), {places('place', 'products_then', '$1')}, {latest} {_PAST}")
     return sql
 
 
