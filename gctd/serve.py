@@ -51,11 +51,9 @@ from gctd.scan.git.history import Histories
 from gctd.scan.hosts.links import Links
 from gctd.scan.policy import git_settings, repo_policy
 from gctd.settings import Settings
-from httpkit.edge import Edge
-from httpkit.server.serving import ListenAddress
+from httpkit import Edge, ListenAddress
 from httpkit.sse.stream import Streams
-from servicekit.service import Service
-from servicekit.serving.running import Parts, Running
+from servicekit import Parts, Running, Service
 
 
 def _parts(running: Running, settings: Settings) -> Parts:

@@ -12,8 +12,7 @@ from typing import Literal
 import attrs
 from platformdirs import user_cache_path, user_data_path
 
-from terminalkit.config.fields import setting, settings
-from terminalkit.config.loading import SettingsSource
+from terminalkit import SettingsSource, setting, settings
 
 _MONITORING = "^https?://[^ ,]+(, *https?://[^ ,]+)*$"
 _SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"

@@ -19,13 +19,11 @@ from graphql_fn.http.access import GatewayAccess
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.routes import TABLE, pages
 from graphql_fn.settings import Settings
-from httpkit.application import build_application
-from httpkit.edge import Edge
-from httpkit.ops.health import Health
-from httpkit.server.serving import ListenAddress
+from httpkit import Edge, Health, ListenAddress, build_application
 from httpkit.sse.stream import Streams
+from servicekit import ReadReplica
 from servicekit.access.model import TokenModel
-from servicekit.readside.replica import ReadReplica, connected
+from servicekit.readside.replica import connected
 from servicekit.serving import process
 from servicekit.serving.background import BackgroundWork
 from servicekit.settings import check_reachable, guard_of, shared_token

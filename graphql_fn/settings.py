@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from graphql_fn.core.limits import QueryLimits
-from terminalkit.config.fields import setting, settings
-from terminalkit.config.loading import SettingsSource
+from terminalkit import SettingsSource, setting, settings
 
 _LIMITS = QueryLimits()
 

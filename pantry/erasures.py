@@ -18,8 +18,8 @@ from eventlog.privacy.encryption import PersonalDataCipher
 from eventlog.privacy.fields import MISSING
 from pantry.domain.person import CATEGORY, PERSON, ErasePerson
 from pantry.readmodel.queries import PantryQueries
-from projections.errors import ProjectionError
-from servicekit.readside import ReadSide
+from projections import ProjectionError
+from servicekit import ReadSide
 
 _log = structlog.get_logger(__name__)
 

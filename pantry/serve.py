@@ -10,7 +10,7 @@ from eventlog.admin.declarations import load as load_declarations
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
-from httpkit.edge import Edge
+from httpkit import Edge
 from pantry.commands.execution import Execution
 from pantry.commands.imports import Imports
 from pantry.commands.pantry import Pantry
@@ -23,9 +23,8 @@ from pantry.readmodel.changes import DECIDERS, edits
 from pantry.readmodel.model import ACCESS
 from pantry.readmodel.queries import PantryQueries
 from pantry.settings import Settings
+from servicekit import Parts, Running, Service
 from servicekit.access.devices import Devices
-from servicekit.service import Service
-from servicekit.serving.running import Parts, Running
 
 KEYS, KEY_SUBJECTS = "PANTRY_KEYS", "pantry.key"
 """The stream with the keys of persons, and the beginning of its subjects."""

@@ -8,8 +8,7 @@ from typing import Literal
 import attrs
 from platformdirs import user_data_path
 
-from terminalkit.config.fields import setting, settings
-from terminalkit.config.loading import SettingsSource
+from terminalkit import SettingsSource, setting, settings
 
 
 def _database() -> str:

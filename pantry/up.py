@@ -17,7 +17,7 @@ from eventlog.embedded.child import DataDirectoryInUse
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed, free_port
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.timers import until_one_ends
-from httpkit.server.serving import ListenAddress
+from httpkit import ListenAddress
 from pantry.serve import SERVICE, serve
 from pantry.settings import Settings
 from servicekit.supervision import keep_running, mend

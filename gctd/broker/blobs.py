@@ -15,7 +15,7 @@ from typing import Protocol
 
 import attrs
 
-from eventlog.errors import BlobMissing, TooLarge
+from eventlog import BlobMissing, TooLarge
 from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.objects import ObjectBucket, StoredObject
 

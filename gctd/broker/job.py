@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import attrs
 import structlog
 
-from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import persist
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection

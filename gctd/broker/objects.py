@@ -20,7 +20,7 @@ import attrs
 import msgspec
 import structlog
 
-from eventlog.errors import EventLogError, Unavailable
+from eventlog import EventLogError, Unavailable
 from eventlog.jetstream.api import WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist, subjects_of
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection

@@ -18,7 +18,7 @@ from typing import Protocol
 import attrs
 import structlog
 
-from eventlog.errors import Unavailable
+from eventlog import Unavailable
 from eventlog.jetstream.api import CONSUMER_MISSING, STREAM_MISSING, TIMEOUT, Refused, answer_of, ask, call, delivery_of
 from eventlog.jetstream.append import Appender
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches

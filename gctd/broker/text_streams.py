@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import attrs
 import structlog
 
-from eventlog.errors import Unavailable
+from eventlog import Unavailable
 from eventlog.jetstream.api import answer_of
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection

@@ -19,9 +19,8 @@ from gctd.control.lanes.lanes import Lanes
 from gctd.domain.repo import REPO
 from gctd.domain.task import TASK
 from gctd.readmodel.queries import TrackerQueries
-from projections.errors import ProjectionError
-from projections.model import Projection
-from projections.store import Checkpoint, CheckpointOutcome, Step, Store
+from projections import Projection, ProjectionError, Store
+from projections.store import Checkpoint, CheckpointOutcome, Step
 
 _log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import attrs
 import msgspec
 
-from eventlog.errors import BlobMissing
+from eventlog import BlobMissing
 from gctd.broker.blobs import Blobs
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of

@@ -15,9 +15,8 @@ from gctd.http.projects import config as repo_config
 from gctd.http.services import Services
 from gctd.http.tasks import attempts
 from gctd.http.tasks import routes as tasks
-from httpkit.routes import Call, Nothing, Route
-from httpkit.static.pages import Pages
-from servicekit.status_route import projections_route
+from httpkit import Call, Nothing, Pages, Route
+from servicekit import projections_route
 
 
 async def follow_events(request: Nothing, call: Call[Services]) -> web.StreamResponse:  # noqa: ARG001

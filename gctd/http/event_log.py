@@ -16,10 +16,9 @@ from gctd.http.bodies import body_of
 from gctd.http.services import Services
 from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.routes import PAGE
-from httpkit.messages.fields import Rule, member, message, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
-from httpkit.routes import Answer, Call, Route
-from projections.model import timestamp_text
+from httpkit import Answer, Call, Route, decode_cursor, encode_cursor, member, message, query
+from httpkit.messages.fields import Rule
+from projections import timestamp_text
 
 LAST = 10**18 - 1
 

@@ -15,12 +15,10 @@ from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from gctd.http.bodies import ProgressBody, RepoBody, TaskBody, body_of
 from gctd.readmodel.views import RepoView, TaskView
-from httpkit.messages.encoding import encode
-from httpkit.messages.fields import UNSET, Unset, member, message
-from httpkit.sse.frames import Frame
+from httpkit import UNSET, Frame, Unset, encode, member, message
 from httpkit.sse.stream import OF_EVERY_STREAM
-from projections.model import timestamp_text
-from servicekit.feed import EventChange
+from projections import timestamp_text
+from servicekit import EventChange
 
 
 @message

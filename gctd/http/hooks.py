@@ -5,9 +5,8 @@ from __future__ import annotations
 from eventlog import Context
 from gctd.control.forges.receiving import NotSigned, Posted, Receipt
 from gctd.http.services import Services
-from httpkit.messages.fields import header, member, message, payload
+from httpkit import Answer, Call, Route, header, member, message, payload
 from httpkit.problems import Forbidden
-from httpkit.routes import Answer, Call, Route
 
 LARGEST = 25 * 1024 * 1024
 """Bytes of a delivery: forges send no larger ones."""

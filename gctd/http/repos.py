@@ -13,10 +13,8 @@ from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import RepoView
-from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.routes import Answer, Call, Route
-from servicekit.command_context import context
+from httpkit import Answer, Call, Route, decode_cursor, member, message, page_of, path, query
+from servicekit import context
 
 
 @message

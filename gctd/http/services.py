@@ -25,7 +25,7 @@ from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
 from httpkit.sse.stream import Streams
 from projections.queries.snapshots import SnapshotQueries
-from servicekit.readside import ReadSide
+from servicekit import ReadSide
 
 BROKER_TIME_LIMIT = 30.0
 """Seconds for an answer that reads from the broker as well. It holds no connection to the tables while the broker hangs."""

@@ -9,10 +9,9 @@ from gctd.broker.presence import PresenceEntry
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import BROKER_TIME_LIMIT, Services
-from httpkit.messages.fields import message, path
-from httpkit.routes import Answer, Call, Nothing, Route
+from httpkit import Answer, Call, Nothing, Route, message, path
 from httpkit.server.callers import Scope
-from servicekit.command_context import context
+from servicekit import context
 
 
 @message

@@ -10,7 +10,7 @@ import msgspec
 
 from gctd.domain.task.attempts import Attempt
 from gctd.domain.task.events import AttemptLog, Progress
-from projections.model import timestamp_text
+from projections import timestamp_text
 
 _decoder = msgspec.json.Decoder(tuple[Attempt, ...])
 

@@ -31,7 +31,7 @@ from gctd.readmodel.tables import (
     VERDICTS,
     WORKERS,
 )
-from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames, StreamSetting
+from projections import Change, Delete, Projection, Put, ReadModel, SettingNames, StreamSetting
 from servicekit.access.model import TokenModel, with_tokens
 
 

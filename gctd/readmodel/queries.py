@@ -10,8 +10,7 @@ import attrs
 from gctd.readmodel.attempts import AttemptView, attempts_of
 from gctd.readmodel.latest import LATEST, NEWEST_FIRST
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
-from projections.queries.sql import Sql
-from projections.store import Queryable
+from projections import Queryable, Sql
 
 
 @attrs.frozen

@@ -9,10 +9,9 @@ from http import HTTPStatus
 
 import msgspec
 
-from eventlog import Unavailable
-from eventlog.errors import BlobMissing
+from eventlog import BlobMissing, Unavailable
 from gctd.broker.blobs import Blobs
-from projections.errors import ProjectionError, StoreUnavailable
+from projections import ProjectionError, StoreUnavailable
 
 MOST_KEPT = 200_000
 """Functions of all the reports that are kept decoded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from projections.model import Column, Table
+from projections import Column, Table
 
 REPOS = Table(
     "repos",

@@ -16,8 +16,7 @@ from gctd.domain.task.state import Task
 from gctd.domain.verdict import Finding, Result, Rules
 from gctd.readmodel.rows import repo_row, task_row
 from gctd.readmodel.tables import REPOS, TASKS
-from projections.model import Table, timestamp_text
-from projections.store import Row
+from projections import Row, Table, timestamp_text
 
 
 @attrs.frozen(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.commands import Commands
+from eventlog import Commands
 from gctd.broker.broker import Broker, open_broker
 from gctd.scan.cache.directory import Cache
 from gctd.settings import Settings
@@ -13,7 +13,7 @@ from gctd.worker.process import Pace, WorkerProcess
 from gctd.worker.room import Room
 from gctd.worker.scans.opening import cache_limits, open_work
 from gctd.worker.work import Work
-from httpkit.server.serving import termination
+from httpkit import termination
 
 
 async def work(settings: Settings, *, once: bool = False, instead: Work | None = None) -> None:

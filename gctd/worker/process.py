@@ -10,8 +10,7 @@ from importlib.metadata import version
 import attrs
 import structlog
 
-from eventlog import Context, EventLog, EventLogError
-from eventlog.commands import Commands
+from eventlog import Commands, Context, EventLog, EventLogError
 from eventlog.support.timers import during, until_tick
 from gctd.broker.job import Job
 from gctd.broker.presence import Presence

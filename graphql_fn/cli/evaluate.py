@@ -10,9 +10,8 @@ from urllib.parse import parse_qsl
 import click
 
 from graphql_fn.cli.options import Sources, setting_options
-from terminalkit.commands.command import command, examples
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import Invocation
+from terminalkit import ExitCode, Invocation, examples
+from terminalkit.commands.command import command
 
 if TYPE_CHECKING:
     from graphql_fn.core.evaluator import Evaluator

@@ -7,8 +7,8 @@ import re
 import sys
 from collections.abc import Sequence
 
-from terminalkit.commands.program import Command, Program, variable
-from terminalkit.exits import ExitCode
+from terminalkit import Command, ExitCode, Program
+from terminalkit.commands.program import variable
 
 PROGRAM = Program(
     name="graphql-fn",

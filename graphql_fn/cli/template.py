@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from terminalkit.commands.command import command, examples
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import Invocation
+from terminalkit import ExitCode, Invocation, examples
+from terminalkit.commands.command import command
 
 
 @click.command(epilog=examples("graphql-fn template function && cd function && faas-cli up -f stack.yaml"))

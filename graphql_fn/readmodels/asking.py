@@ -17,10 +17,12 @@ from graphql_fn.core.result import QueryOutcome
 from graphql_fn.core.running.turns import RequestTimeUp, Turns
 from graphql_fn.readmodels.loading import BatchLoader
 from httpkit.sse.hub import Hub
-from projections.errors import AggregateParked, ArgumentRefused, Behind, ProjectionError
-from projections.store import Argument, Queryable, Row
+from projections import Behind, ProjectionError, Queryable, Row
+from projections.errors import AggregateParked, ArgumentRefused
+from projections.store import Argument
+from servicekit import ReadReplica
 from servicekit.errors import NotWritten
-from servicekit.readside.replica import ReadReplica, ReplicaTransaction
+from servicekit.readside.replica import ReplicaTransaction
 
 _log = structlog.get_logger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from graphql_fn.readmodels.paging import PLACE, ListOrder
-from projections.queries.sql import FoundPart, ListPart
+from projections import FoundPart, ListPart
 
 T = TypeVar("T")
 

@@ -13,9 +13,8 @@ import msgspec
 
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.limits import LARGEST_PAGE, PAGE
-from httpkit.errors import HttpkitError
-from httpkit.messages.paging import decode_cursor, encode_cursor
-from projections.queries.sql import ListPart, SortOrder
+from httpkit import HttpkitError, decode_cursor, encode_cursor
+from projections import ListPart, SortOrder
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time in a cursor: any other text is refused, on every database."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from terminalkit.config.flags import SettingFlags, SettingSources
+from terminalkit import SettingFlags, SettingSources
 from terminalkit.runtime.coroutine import lazily
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from terminalkit.commands.program import Command, Program
-from terminalkit.exits import ExitCode
+from terminalkit import Command, ExitCode, Program
 
 PROGRAM = Program(
     name="pantry",

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import attrs
 
-from eventlog import EventLog, OutcomeUnknown, Unavailable
-from eventlog.commands import Commands, Outcome, nothing_sent
+from eventlog import Commands, EventLog, Outcome, OutcomeUnknown, Unavailable
+from eventlog.commands import nothing_sent
 from eventlog.support.ids import hex_digits
 from httpkit.server.reply import TimeoutPool
 from pantry.domain.ledger import RecordMovement

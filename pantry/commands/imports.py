@@ -9,8 +9,7 @@ from datetime import datetime
 import attrs
 import msgspec
 
-from eventlog import Context, Unavailable
-from eventlog.commands import Outcome
+from eventlog import Context, Outcome, Unavailable
 from pantry.commands.execution import IMPORT_PATIENCE, Execution, NewMovement, ProductOutcome
 from pantry.commands.pantry import Pantry
 from pantry.domain.barcode import BARCODE, AssignBarcode

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from httpkit.messages.fields import member, message
-from httpkit.routes import Call, Nothing, Route
-from httpkit.static.pages import Pages
+from httpkit import Call, Nothing, Pages, Route, member, message
 from pantry.http import barcodes, categories, devices, events, movements, people, products, reports
 from pantry.http.imports import movements as many_movements
 from pantry.http.imports import products as many_products
 from pantry.http.services import Services
-from servicekit.status_route import projections_route
+from servicekit import projections_route
 
 
 @message

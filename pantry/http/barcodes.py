@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, decode_cursor, member, message, page_of, path, query
 from pantry.domain.errors import NotFound
 from pantry.domain.quantity import ONE
 from pantry.http.bodies import BarcodeBody
@@ -25,7 +23,7 @@ from pantry.http.values import (
     quantity,
 )
 from pantry.readmodel.views import BarcodeView
-from servicekit.command_context import context
+from servicekit import context
 
 _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 

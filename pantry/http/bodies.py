@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from httpkit.messages.fields import UNSET, Unset, member, message
+from httpkit import UNSET, Unset, member, message
 from pantry.domain.quantity import number
 from pantry.http.values import or_unset
 from pantry.readmodel.views import BarcodeView, CategoryView, MovementView, ProductView, StocktakeView

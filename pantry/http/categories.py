@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, decode_cursor, member, message, page_of, path, query
 from pantry.commands.pantry import CategoryOutcome
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.errors import NotFound
@@ -14,7 +12,7 @@ from pantry.http.bodies import CategoryBody
 from pantry.http.services import Services, version_wanted
 from pantry.http.values import CURSOR, naming
 from pantry.readmodel.views import CategoryView
-from servicekit.command_context import context, replayed
+from servicekit import context, replayed
 
 PAGE = 1000
 """The longest page of a list, and the length if none is asked for."""

@@ -13,8 +13,7 @@ from ipaddress import ip_address
 import segno
 from yarl import URL
 
-from httpkit.messages.fields import UNSET, Unset, member, message, path
-from httpkit.routes import Answer, Call, Nothing, Route
+from httpkit import UNSET, Answer, Call, Nothing, Route, Unset, member, message, path
 from httpkit.server.callers import Scope
 from httpkit.server.guard import is_loopback
 from pantry.http.services import Services

@@ -11,10 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from eventlog import Position
-from httpkit.messages.encoding import encode
-from httpkit.messages.fields import member, message, query
-from httpkit.routes import Call, Route
-from httpkit.sse.frames import Frame
+from httpkit import Call, Frame, Route, encode, member, message, query
 from httpkit.sse.stream import OF_EVERY_STREAM
 from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
@@ -24,7 +21,7 @@ from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
 from pantry.http.services import Services
 from pantry.readmodel.changes import crosses_minimum
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from servicekit.feed import EventChange
+from servicekit import EventChange
 
 NAMES = ("stock", "low_stock", "product", "category", "code")
 

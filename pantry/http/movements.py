@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from httpkit.messages.fields import UNSET, Unset, member, message, moment, path, query
-from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.routes import Answer, Call, Route
+from httpkit import UNSET, Answer, Call, Route, Unset, decode_cursor, member, message, page_of, path, query
+from httpkit.messages.fields import moment
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.commands.pantry import Remarks
 from pantry.domain.errors import NotFound
@@ -19,7 +18,7 @@ from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, product_filter, quantity
 from pantry.readmodel.views import MovementView
-from servicekit.command_context import context, replayed
+from servicekit import context, replayed
 
 
 @message

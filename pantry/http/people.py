@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from httpkit.messages.fields import member, message
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, member, message
 from httpkit.server.callers import Scope
 from pantry.domain.product import CREATED_BY_LENGTH
 from pantry.http.services import Services
-from servicekit.command_context import context
+from servicekit import context
 
 
 @message

@@ -7,9 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from http import HTTPStatus
 
-from httpkit.messages.fields import UNSET, Unset, member, message, moment, path, query
-from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.routes import Answer, Call, Route
+from httpkit import UNSET, Answer, Call, Route, Unset, decode_cursor, member, message, page_of, path, query
+from httpkit.messages.fields import moment
 from pantry.commands.execution import ProductOutcome
 from pantry.domain.errors import NotFound
 from pantry.domain.product import CATEGORY_ID_LENGTH, NAME_LENGTH, UNIT_LENGTH, Details
@@ -19,7 +18,7 @@ from pantry.http.services import Services, version_wanted
 from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, flag, naming, unit_factor
 from pantry.readmodel.tables import name_key
 from pantry.readmodel.views import ProductView
-from servicekit.command_context import context, replayed
+from servicekit import context, replayed
 
 _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence, Sized
 from datetime import datetime
 from typing import cast
 
-from httpkit.messages.fields import member, message, moment, query
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, member, message, query
+from httpkit.messages.fields import moment
 from pantry.domain.errors import ReportTooLarge
 from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number

@@ -6,16 +6,15 @@ import re
 
 import attrs
 
+from httpkit import Call, Guard
 from httpkit.problems import PreconditionFailed
-from httpkit.routes import Call
-from httpkit.server.guard import Guard
 from pantry.commands.imports import Imports
 from pantry.commands.pantry import Pantry
 from pantry.domain.errors import NotFound
 from pantry.erasures import Erasures
 from pantry.readmodel.queries import PantryQueries
+from servicekit import ReadSide
 from servicekit.access.devices import Devices
-from servicekit.readside import ReadSide
 
 _VERSION = re.compile(r"[0-9]{1,18}")
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pantry.domain.quantity import number
-from projections.store import Row
+from projections import Row
 
 AT_A_TIME = 500
 """Rows that are objects at the same time. The text of the report is all that grows with the number of products."""

@@ -7,9 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from httpkit.errors import FieldError
-from httpkit.messages.fields import UNSET, member, query
-from httpkit.problems import Invalid
+from httpkit import UNSET, FieldError, Invalid, member, query
 from pantry.domain import ean13, gtin
 from pantry.domain.errors import BadInput
 from pantry.domain.ledger import LARGEST_FACTOR, SMALLEST_FACTOR

@@ -36,7 +36,7 @@ from pantry.readmodel.tables import (
     stocktake_row,
     version_row,
 )
-from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames
+from projections import Change, Delete, Projection, Put, ReadModel, SettingNames
 from servicekit.access.model import TokenModel, with_tokens
 
 

@@ -30,8 +30,8 @@ from pantry.readmodel.views import (
     StocktakeView,
     in_present_units,
 )
-from projections.queries.sql import ListPart, Sql, listed
-from projections.store import Queryable, Row
+from projections import ListPart, Queryable, Row, Sql
+from projections.queries.sql import listed
 
 _MOVEMENT_TYPE = "MovementRecorded"
 _CONFIRMED_TYPE = "StockConfirmed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from projections.queries.sql import ListPart, SortOrder, Sql
+from projections import ListPart, SortOrder, Sql
 
 _OF = "sequence * 1000000 + position"
 """The place of an event in the log as one number. A commit has fewer events than that factor (`eventlog.commit.Position`)."""

@@ -15,7 +15,7 @@ from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.person import Person
 from pantry.domain.product import Details, MovementRecorded, MovementType, Product, StockConfirmed
-from projections.model import Column, Table
+from projections import Column, Table
 
 CATEGORIES = Table(
     "categories",

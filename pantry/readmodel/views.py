@@ -15,8 +15,7 @@ from pantry.domain.category import Category
 from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
 from pantry.domain.quantity import ONE
-from projections.model import timestamp_text
-from projections.store import Row
+from projections import Row, timestamp_text
 
 
 @attrs.frozen(kw_only=True)

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import attrs
 
-from eventlog import Context, EventLog
-from eventlog.commands import Commands, CommandStep
+from eventlog import Commands, CommandStep, Context, EventLog
 from pantry.domain import category, product
 from pantry.domain.barcode import BARCODE, AssignBarcode
 from pantry.domain.category import CATEGORY, Category, CreateCategory

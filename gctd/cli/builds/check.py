@@ -22,11 +22,9 @@ from gctd.cli.builds.results import (
     show_functions,
 )
 from gctd.cli.options import Sources, setting_options
-from terminalkit.commands.command import Choice, command, examples
-from terminalkit.display.output import Output
+from terminalkit import ExitCode, Invocation, Output, examples
+from terminalkit.commands.command import Choice, command
 from terminalkit.display.table import Cell
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from gctd.cli.builds.checking.judge import ProjectJudgement

@@ -14,8 +14,7 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.repos.history import analyses_of, project_option
 from gctd.cli.session import Session, client_command
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
-from terminalkit.commands.command import examples
-from terminalkit.failure import Failure
+from terminalkit import Failure, examples
 
 _ASKED = ("GOVERSION", "GOOS", "GOARCH", "CGO_ENABLED")
 

@@ -27,11 +27,9 @@ from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.text import commit
 from gctd.client.projects import Gate, Values
-from terminalkit.commands.command import DURATION, examples
-from terminalkit.display.output import Output
+from terminalkit import ExitCode, Failure, Output, examples
+from terminalkit.commands.command import DURATION
 from terminalkit.display.table import Cell, Painted
-from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure
 
 LISTED = 20
 """Default limit of the shown functions."""

@@ -8,10 +8,8 @@ from typing import Protocol
 import attrs
 
 from gctd.cli.tables.text import score
-from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure
+from terminalkit import Column, ExitCode, Failure, Output
+from terminalkit.display.table import Cell, Painted
 
 RESULTS: dict[str, Cell] = {
     "passed": Painted("passed", "green"),

@@ -8,7 +8,7 @@ from gctd.cli.doctor.finding import CheckStatus, DoctorFinding, examine
 from gctd.cli.doctor.host import host_checks
 from gctd.cli.doctor.system import broker_at, system_checks
 from gctd.settings import Settings
-from terminalkit.exits import ExitCode
+from terminalkit import ExitCode
 
 __all__ = ["CheckStatus", "DoctorFinding", "diagnose", "exit_code"]
 

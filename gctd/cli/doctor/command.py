@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from gctd.cli.options import Sources, setting_options
-from terminalkit.commands.command import command, examples
-from terminalkit.display.table import Cell, Column, Painted
-from terminalkit.runtime.invocation import Invocation
+from terminalkit import Column, Invocation, examples
+from terminalkit.commands.command import command
+from terminalkit.display.table import Cell, Painted
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
 

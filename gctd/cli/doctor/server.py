@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from eventlog.errors import EventLogError, Unavailable
+from eventlog import EventLogError, Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.broker import EVENTS

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from eventlog import Unavailable
 from eventlog.admin.declarations import load
-from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, ask
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.write_health import WARN_AT, Room
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.settings import Settings
-from projections.errors import ProjectionError
+from projections import ProjectionError
 from projections.stores.databases import leader_at
 from servicekit.broker.monitoring import BrokerState, NotSeen, addresses, look_at_all
 

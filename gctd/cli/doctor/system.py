@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
+from eventlog import OutcomeUnknown, Unavailable
 from eventlog.admin import reconcile as streams
 from eventlog.embedded.nats import OLDEST_VERSION
-from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import Refused, call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -26,7 +26,7 @@ from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from gctd.settings import Settings
-from projections.errors import ProjectionError, StoreUnavailable
+from projections import ProjectionError, StoreUnavailable
 from projections.stores.databases import reader_at
 from terminalkit.client.errors import ClientError, NotAllowed
 

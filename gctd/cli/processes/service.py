@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gctd.cli.options import FLAGS
-from terminalkit.commands.service_commands import config_command, serve_command
+from terminalkit import config_command, serve_command
 from terminalkit.runtime.coroutine import lazily
 
 SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_level", "log_format")

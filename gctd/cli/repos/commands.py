@@ -20,10 +20,8 @@ from gctd.cli.tasks.follow import follow_repo
 from gctd.cli.tasks.progress import progress, repo_item
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
 from gctd.client.resources import Repo
-from terminalkit.commands.command import examples
+from terminalkit import ExitCode, Failure, examples
 from terminalkit.display.table import count
-from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure
 
 
 @click.group()

@@ -11,10 +11,8 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.client.projects import RepoConfig
 from gctd.domain.repo.config import FIELDS, STORE_SOURCE
-from terminalkit.commands.command import Choice, examples
-from terminalkit.display.output import Output
-from terminalkit.display.table import Column
-from terminalkit.exits import ExitCode
+from terminalkit import Column, ExitCode, Output, examples
+from terminalkit.commands.command import Choice
 
 NOT_FOUND = "gctd repo show {url}"
 

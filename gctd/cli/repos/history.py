@@ -12,10 +12,9 @@ from gctd.cli.tables.analyses import SUMMARY, figures, known_of
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
+from terminalkit import Column, Output, examples
 from terminalkit.client.service import one_more
-from terminalkit.commands.command import examples
-from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted, moment
+from terminalkit.display.table import Cell, Painted, moment
 
 LISTED = 50
 """Default limit of the shown analyses or functions."""

@@ -7,7 +7,7 @@ import click
 from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
-from terminalkit.commands.command import examples
+from terminalkit import examples
 
 
 @click.command(

@@ -11,10 +11,8 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.text import commit
 from gctd.client.resources import Update
-from terminalkit.commands.command import examples
-from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted, count
-from terminalkit.exits import ExitCode
+from terminalkit import Column, ExitCode, Output, examples
+from terminalkit.display.table import Cell, Painted, count
 
 
 @click.command(

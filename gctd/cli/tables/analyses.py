@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Point
 from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
-from terminalkit.display.output import Output
-from terminalkit.display.table import NOT_MEASURED, Cell, Column, Painted, duration, percent
+from terminalkit import Column, Output
+from terminalkit.display.table import NOT_MEASURED, Cell, Painted, duration, percent
 
 THRESHOLD = 30.0
 """The CRAP value above which a function is shown as risky."""

@@ -8,8 +8,8 @@ from gctd.cli.tables.analyses import SUMMARY, figures
 from gctd.cli.tables.states import state_cell
 from gctd.cli.tables.text import commit
 from gctd.client.resources import Analysis, Repo
-from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted, moment
+from terminalkit import Column, Output
+from terminalkit.display.table import Cell, Painted, moment
 
 
 def show_repo(output: Output, repo: Repo) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gctd.cli.tables.states import state_cell
 from gctd.client.resources import Worker
-from terminalkit.display.output import Output
-from terminalkit.display.table import NOT_MEASURED, Cell, Column, Painted, percent, size
+from terminalkit import Column, Output
+from terminalkit.display.table import NOT_MEASURED, Cell, Painted, percent, size
 
 
 def show_workers(output: Output, workers: Sequence[Worker]) -> None:

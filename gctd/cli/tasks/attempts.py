@@ -11,10 +11,9 @@ from gctd.cli.completion import task_ids
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.tasks import show_attempts
 from gctd.cli.tasks.follow import PATIENCE, decoded, follow_tasks
+from terminalkit import ExitCode, examples
 from terminalkit.client.errors import NotFound
 from terminalkit.client.feed import ReceivedFrame, StreamLost
-from terminalkit.commands.command import examples
-from terminalkit.exits import ExitCode
 
 _NO_SUCH_TASK = "gctd task list --show-seen"
 

@@ -12,8 +12,8 @@ import click
 from gctd.cli.completion import repo_urls, task_ids
 from gctd.cli.repos.history import analyses_of, project_option
 from gctd.cli.session import Session, client_command
-from terminalkit.commands.command import Choice, examples
-from terminalkit.exits import ExitCode
+from terminalkit import ExitCode, examples
+from terminalkit.commands.command import Choice
 
 FORMATS = ("json", "go-crap", "csv", "sarif", "markdown", "profile")
 

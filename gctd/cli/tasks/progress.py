@@ -16,7 +16,7 @@ import attrs
 
 from gctd.cli.tables.states import PHASE_COLOURS
 from gctd.client.resources import Repo, Task
-from terminalkit.display.output import Output
+from terminalkit import Output
 from terminalkit.display.table import duration, printable
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from gctd.cli.tables.tasks import show_tasks
 from gctd.cli.tables.text import commit
 from gctd.cli.tasks.watching import require_completed, watch
 from gctd.client.resources import Analysis, Task
+from terminalkit import ExitCode
 from terminalkit.display.table import count
-from terminalkit.exits import ExitCode
 
 TOP = 20
 """Default limit of the worst functions that are shown."""

@@ -9,7 +9,7 @@ from gctd.cli.session import Session
 from gctd.cli.tasks.follow import follow_tasks
 from gctd.cli.tasks.progress import progress, task_item
 from gctd.client.resources import Task
-from terminalkit.failure import Failure
+from terminalkit import Failure
 
 _NAMED = 5
 _WAITING = frozenset({"queued", "pending"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gctd.cli.up.console import Console
-from terminalkit.commands.command import examples
+from terminalkit import examples
 from terminalkit.runtime.invocation import begin
 
 _HIGHEST = 65_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from eventlog.embedded.nats import free_port, obstacle
-from terminalkit.exits import ExitCode
+from terminalkit import ExitCode
 
 DEFAULT_BASE = 8080
 _GCTD, _PANTRY, _GRAPHQL, _MONITORING, _ROUTE, _NATS = 0, 1, 2, 7, 8, 9

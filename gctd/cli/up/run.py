@@ -14,8 +14,7 @@ from gctd.cli.up.places import Places
 from gctd.cli.up.supervisor import ReadyFile, run
 from gctd.cli.up.system import Options, plan
 from gctd.settings import SETTINGS
-from terminalkit import logs
-from terminalkit.exits import ExitCode
+from terminalkit import ExitCode, logs
 from terminalkit.runtime.serving import PRIVATE
 
 _PROGRAMS = ("git", "go")

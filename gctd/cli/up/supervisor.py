@@ -26,8 +26,8 @@ from gctd.cli.up.starts import Starts
 from gctd.cli.up.system import DATABASES, System
 from projections.stores.postgres.server import PostgresFailed
 from servicekit.supervision import keep_running, mend
+from terminalkit import ExitCode
 from terminalkit.config.running import announced
-from terminalkit.exits import ExitCode
 
 EXIT_CODES = {
     StartFailed: ExitCode.FAILURE,

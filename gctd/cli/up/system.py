@@ -22,8 +22,8 @@ from gctd.cli.up.ports import Ports, choose
 from gctd.cli.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.settings import SETTINGS
 from projections.stores.postgres.server import PostgresServer
+from terminalkit import SettingsError
 from terminalkit.config import fields
-from terminalkit.config.loading import SettingsError
 
 _SERVERS, _REPLICAS = 3, 2
 """How many nats-servers, and how many of each service, a cluster has."""

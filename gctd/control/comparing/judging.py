@@ -10,8 +10,7 @@ from typing import Self
 import attrs
 import structlog
 
-from eventlog import Context, EventLog, EventLogError
-from eventlog.commands import Commands
+from eventlog import Commands, Context, EventLog, EventLogError
 from eventlog.support.timers import tick
 from gctd.broker.blobs import Blobs
 from gctd.control.bulkhead import Bulkhead
@@ -28,7 +27,7 @@ from gctd.engines.state import State
 from gctd.exports.coverage import Coverages, StatementCoverage
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView, VerdictView
-from projections.errors import ProjectionError
+from projections import ProjectionError
 
 _log = structlog.get_logger(__name__)
 

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import attrs
 import structlog
 
-from eventlog import Context
-from eventlog.commands import Commands
+from eventlog import Commands, Context
 from gctd.control.forges.configured import Forge
 from gctd.control.forges.payloads import PushedCommit, pushed_commit, signed_by
 from gctd.control.requests.tracker import Tracker

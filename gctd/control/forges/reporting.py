@@ -16,8 +16,7 @@ from uuid import uuid4
 import attrs
 import structlog
 
-from eventlog import BlobMissing, EventLog, EventLogError
-from eventlog.commands import Commands, CommandStep
+from eventlog import BlobMissing, Commands, CommandStep, EventLog, EventLogError
 from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.forges.api import ForgeApi, ForgeFailed, status_name
 from gctd.control.forges.configured import Forge
@@ -48,7 +47,7 @@ from gctd.domain.task.state import TaskStatus
 from gctd.domain.verdict import Result
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
-from projections.errors import ProjectionError
+from projections import ProjectionError
 
 _log = structlog.get_logger(__name__)
 

@@ -15,8 +15,7 @@ from itertools import chain
 import attrs
 import structlog
 
-from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, EventLogError, UndecodableCommit
-from eventlog.commands import Commands
+from eventlog import AggregateDamaged, AggregateId, Commands, Commit, EventLog, EventLogError, UndecodableCommit
 from eventlog.support import tracing
 from eventlog.support.timers import tick
 from eventlog.support.tracing import Trace

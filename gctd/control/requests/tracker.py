@@ -9,8 +9,7 @@ from typing import Any
 
 import attrs
 
-from eventlog import Context, EventLog
-from eventlog.commands import Commands, CommandStep, Outcome
+from eventlog import Commands, CommandStep, Context, EventLog, Outcome
 from gctd.control.requests.new_tasks import MeasuredTask, NewTasks, ObservedRef, projects_of
 from gctd.control.requests.policy import Policy
 from gctd.domain import worker

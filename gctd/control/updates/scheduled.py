@@ -9,12 +9,11 @@ from uuid import uuid4
 import attrs
 import structlog
 
-from eventlog import EventLog, EventLogError
-from eventlog.commands import Commands
+from eventlog import Commands, EventLog, EventLogError
 from gctd.control.updates.update_check import PROBES, RefUpdate, Updates
 from gctd.domain.errors import GctdError
 from gctd.domain.schedule import SCHEDULE, UPDATES, BeginUpdateCheck, EndUpdateCheck, due_at
-from projections.errors import ProjectionError
+from projections import ProjectionError
 
 _log = structlog.get_logger(__name__)
 

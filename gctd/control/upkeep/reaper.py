@@ -15,8 +15,7 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
-from eventlog.commands import Commands
+from eventlog import AggregateId, Commands, Context, Decider, EventLog, EventLogError
 from eventlog.support.timers import until_tick
 from gctd.broker.presence import Presence
 from gctd.control.bulkhead import Bulkhead
@@ -30,7 +29,7 @@ from gctd.domain.task import TASK
 from gctd.domain.task.commands import ExpireTask, LoseTask
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import RepoView, TaskView
-from projections.errors import ProjectionError
+from projections import ProjectionError
 
 _log = structlog.get_logger(__name__)
 

@@ -14,8 +14,7 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import Context, Decider, EventLog, EventLogError
-from eventlog.commands import Commands
+from eventlog import Commands, Context, Decider, EventLog, EventLogError
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import NotFound
@@ -26,7 +25,7 @@ from gctd.domain.task import TASK
 from gctd.domain.task.commands import DropTask
 from gctd.domain.verdict import VERDICT, DropVerdict
 from gctd.readmodel.queries import TrackerQueries
-from projections.errors import ProjectionError
+from projections import ProjectionError
 
 _log = structlog.get_logger(__name__)
 

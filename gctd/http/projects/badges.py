@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from eventlog.errors import BlobMissing
+from eventlog import BlobMissing
 from gctd.domain.analysis import analysis_id
 from gctd.domain.options import threshold_of
 from gctd.domain.remote.refs import parse_subdir
@@ -12,8 +12,7 @@ from gctd.exports.badge import BadgeFigures, Metric, badge
 from gctd.http import formats
 from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.readmodel.views import AnalysisView
-from httpkit.messages.fields import message, path, query
-from httpkit.routes import Call, Route
+from httpkit import Call, Route, message, path, query
 from httpkit.static.pages import file_answer
 
 CACHE = "max-age=60"

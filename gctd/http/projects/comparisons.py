@@ -13,7 +13,7 @@ from gctd.engines.state import State
 from gctd.http.bodies import body_of
 from gctd.readmodel.breaks import breaks
 from gctd.readmodel.views import AnalysisView
-from httpkit.messages.fields import member, message
+from httpkit import member, message
 
 _KEY = "names the function in this analysis, as in `/api/repos/{id}/functions/{key}`"
 

@@ -10,11 +10,8 @@ from gctd.domain.repo.config import FIELDS, Origin, ProjectConfig, config_key, e
 from gctd.http import formats
 from gctd.http.services import Services
 from gctd.readmodel.views import RepoView
-from httpkit.errors import FieldError
-from httpkit.messages.fields import UNSET, Unset, member, message, query
-from httpkit.problems import Invalid
-from httpkit.routes import Answer, Call, Route
-from servicekit.command_context import context
+from httpkit import UNSET, Answer, Call, FieldError, Invalid, Route, Unset, member, message, query
+from servicekit import context
 
 _SUBDIR = "path of a project in the repository; empty, `.` or left out: the repository's root"
 

@@ -9,9 +9,8 @@ from gctd.http import formats
 from gctd.http.bodies import TaskBody
 from gctd.http.services import Services
 from gctd.readmodel.views import TaskView
-from httpkit.messages.fields import member, message, path
-from httpkit.routes import Answer, Call, Route
-from servicekit.command_context import context
+from httpkit import Answer, Call, Route, member, message, path
+from servicekit import context
 
 _PROFILE = """mode: set
 example.com/module/a.go:3.24,5.2 1 1

@@ -22,9 +22,7 @@ from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID
 from gctd.readmodel.views import AnalysisView
-from httpkit.messages.encoding import encode
-from httpkit.messages.fields import message, path, query
-from httpkit.routes import Call, Route
+from httpkit import Call, Route, encode, message, path, query
 from httpkit.static.pages import file_answer
 
 

@@ -12,7 +12,7 @@ from gctd.engines.functions.history import Change, LastChange
 from gctd.engines.state import State
 from gctd.http.bodies import body_of
 from gctd.scan.hosts.links import link
-from httpkit.messages.fields import member, message
+from httpkit import member, message
 
 
 @message

@@ -8,8 +8,7 @@ from gctd.http import formats
 from gctd.http.projects.function_bodies import FoundFunctionsBody, FunctionBody, FunctionHistoryBody
 from gctd.http.projects.points import POINT, point
 from gctd.http.services import BROKER_TIME_LIMIT, Services
-from httpkit.messages.fields import message, path, query
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, message, path, query
 
 _KEY = "directory, receiver's type and name, with colons for slashes: `internal:fsm:Machine.Next`"
 AROUND = 10

@@ -23,10 +23,9 @@ from gctd.http.projects.points import BASE, POINT, TIME_LIMIT, point, read_with_
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
-from httpkit.messages.fields import member, message, path, query
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, member, message, path, query
 from httpkit.static.pages import file_answer
-from servicekit.command_context import context
+from servicekit import context
 
 _MOST = 1e9
 _FROM = f"what it is compared with: {POINT}, of another commit; such a verdict is not kept"

@@ -14,9 +14,7 @@ from gctd.http.projects.points import BASE, POINT, TIME_LIMIT, point, read_with_
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
-from httpkit.messages.fields import message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, decode_cursor, message, page_of, path, query
 
 
 @message

@@ -11,7 +11,7 @@ from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import parse_ref
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
-from httpkit.routes import Call
+from httpkit import Call
 
 T = TypeVar("T")
 

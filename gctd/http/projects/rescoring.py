@@ -8,9 +8,8 @@ from gctd.http import formats
 from gctd.http.bodies import TaskBody
 from gctd.http.services import Services
 from gctd.http.tasks.routes import scheduled_tasks
-from httpkit.messages.fields import member, message
-from httpkit.routes import Answer, Call, Route
-from servicekit.command_context import context
+from httpkit import Answer, Call, Route, member, message
+from servicekit import context
 
 
 @message

@@ -8,9 +8,7 @@ from gctd.control.updates.update_check import PROBES
 from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.services import Services
-from httpkit.messages.fields import member, message, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, decode_cursor, encode_cursor, member, message, query
 from servicekit.command_context import context_of_many
 
 PAGE = 2 * PROBES

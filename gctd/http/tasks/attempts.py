@@ -13,9 +13,7 @@ from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.attempt_logs import End, Piece
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID, OneTask
 from gctd.readmodel.attempts import AttemptView
-from httpkit.messages.encoding import encode
-from httpkit.messages.fields import UNSET, Unset, header, member, message, path, query
-from httpkit.routes import Call, Route
+from httpkit import UNSET, Call, Route, Unset, encode, header, member, message, path, query
 
 MOST_BYTES = 10**15
 

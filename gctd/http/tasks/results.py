@@ -12,7 +12,7 @@ from gctd.engines.report import Report
 from gctd.http.bodies import AnalysisBody
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
-from httpkit.routes import Call
+from httpkit import Call
 
 
 async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries: int | None = None) -> AnalysisBody:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from eventlog import AggregateId
-from eventlog.commands import Outcome
+from eventlog import AggregateId, Outcome
 from gctd.domain.errors import BadInput, NotFound, Refused
 from gctd.domain.task.events import TaskEvent
 from gctd.domain.task.state import CATEGORY, Task, TaskStatus
@@ -17,11 +16,10 @@ from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.results import full_analysis
 from gctd.readmodel.views import TaskView
-from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
-from httpkit.routes import Answer, Call, Route
+from httpkit import Answer, Call, Route, decode_cursor, member, message, page_of, path, query
 from httpkit.server.callers import Scope
-from servicekit.command_context import context, context_of_many, replayed
+from servicekit import context, replayed
+from servicekit.command_context import context_of_many
 
 TASK_ID = r"^task-[0-9]{1,30}$"
 TASK_FORM = "the id of a task, like task-1763635200000000001"

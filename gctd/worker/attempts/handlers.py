@@ -15,8 +15,7 @@ import attrs
 import msgspec
 import structlog
 
-from eventlog import Context, EventLog, EventLogError
-from eventlog.commands import Commands
+from eventlog import Commands, Context, EventLog, EventLogError
 from eventlog.support import tracing
 from eventlog.support.tracing import Trace
 from gctd.broker.job import Job, acknowledge

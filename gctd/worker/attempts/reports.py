@@ -13,9 +13,7 @@ from typing import TypeVar
 
 import structlog
 
-from eventlog import Conflict, Context, Unavailable
-from eventlog.commands import Commands, Outcome
-from eventlog.decider import Decider
+from eventlog import Commands, Conflict, Context, Decider, Outcome, Unavailable
 
 S = TypeVar("S")
 C = TypeVar("C")

@@ -16,14 +16,15 @@ from graphql_fn.readmodels.asking import Asking, sizes_of
 from graphql_fn.readmodels.binding import bound
 from graphql_fn.readmodels.following import followed
 from graphql_fn.readmodels.pantry.fields import RESOLVERS, SCANS
-from httpkit.sse.frames import Frame
+from httpkit import Frame
 from pantry.domain.product import MovementRecorded, Product
 from pantry.readmodel import MODEL
 from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
 from pantry.readmodel.graph import PantryGraph
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from servicekit.feed import CommitFrames, EventChange
-from servicekit.readside.replica import Broker, ReadReplica
+from servicekit import EventChange, ReadReplica
+from servicekit.feed import CommitFrames
+from servicekit.readside.replica import Broker
 
 Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
 

@@ -21,8 +21,8 @@ from graphql_fn.readmodels.connections import PageConnection, connection, of_lis
 from graphql_fn.readmodels.nodes import node_id
 from graphql_fn.readmodels.paging import size_of
 from graphql_fn.readmodels.tracker.queries import PROJECT_ORDER, QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
-from projections.model import timestamp_text
-from servicekit.readside.replica import ReadReplica
+from projections import timestamp_text
+from servicekit import ReadReplica
 
 LONGEST_PROFILE = 1024 * 1024
 """Bytes of a profile in a result."""

@@ -22,9 +22,10 @@ from graphql_fn.readmodels.binding import bound
 from graphql_fn.readmodels.following import followed
 from graphql_fn.readmodels.tracker.fields import LISTS, NODES, RESOLVERS, SCANS, sizes
 from graphql_fn.readmodels.tracker.queries import Info, TrackerAsking
-from httpkit.sse.frames import Frame
-from servicekit.feed import CommitFrames, EventChange
-from servicekit.readside.replica import Broker, ReadReplica
+from httpkit import Frame
+from servicekit import EventChange, ReadReplica
+from servicekit.feed import CommitFrames
+from servicekit.readside.replica import Broker
 
 _log = structlog.get_logger(__name__)
 

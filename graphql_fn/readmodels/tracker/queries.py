@@ -23,9 +23,9 @@ from graphql_fn.readmodels.connections import PageConnection, connection
 from graphql_fn.readmodels.nodes import projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen, size_of
 from graphql_fn.readmodels.tracker.differences import diff
-from projections.errors import ArgumentRefused, ProjectionError
-from projections.queries.sql import SortOrder
-from servicekit.readside.replica import ReadReplica
+from projections import ProjectionError, SortOrder
+from projections.errors import ArgumentRefused
+from servicekit import ReadReplica
 
 REPO_ORDERS = {
     "URL": ListOrder(graph.REPOS, ("url", "id"), (str, str)),

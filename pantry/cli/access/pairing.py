@@ -8,8 +8,8 @@ from itertools import zip_longest
 import click
 
 from pantry.cli.session import Session, client_command
-from terminalkit.commands.command import Choice, examples
-from terminalkit.exits import ExitCode
+from terminalkit import ExitCode, examples
+from terminalkit.commands.command import Choice
 
 _MARGIN = 4
 """Light modules around a QR code (ISO/IEC 18004, section 6.3.8)."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from pantry.cli.session import Session, client_command
-from terminalkit.commands.command import examples
-from terminalkit.exits import ExitCode
+from terminalkit import ExitCode, examples
 
 
 @click.group()

@@ -11,9 +11,8 @@ import click
 
 from pantry.cli.options import Sources, setting_options
 from pantry.domain.errors import PantryError
-from terminalkit.commands.command import command, examples
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import Invocation
+from terminalkit import ExitCode, Invocation, examples
+from terminalkit.commands.command import command
 
 if TYPE_CHECKING:
     from projections.migrations import Migrations

@@ -11,11 +11,9 @@ import click
 from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Imported, MovementRow, ProductRow
+from terminalkit import Column, ExitCode, Failure, examples
 from terminalkit.client.errors import Unavailable
-from terminalkit.commands.command import examples
-from terminalkit.display.table import Cell, Column, count
-from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure
+from terminalkit.display.table import Cell, count
 
 R = TypeVar("R", bound=Imported)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pantry.cli.options import FLAGS
-from terminalkit.commands.service_commands import config_command, serve_command
+from terminalkit import config_command, serve_command
 from terminalkit.runtime.coroutine import lazily
 
 serve = serve_command(

@@ -8,7 +8,7 @@ from typing import Any, cast
 import attrs
 import click
 
-from terminalkit.commands.command import examples
+from terminalkit import examples
 from terminalkit.runtime.invocation import begin
 from terminalkit.runtime.serving import run_program
 

@@ -7,7 +7,7 @@ import click
 from pantry.cli.completion import category_names
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_categories
-from terminalkit.commands.command import examples
+from terminalkit import examples
 
 
 @click.group()

@@ -8,8 +8,7 @@ from pantry.cli.completion import product_codes
 from pantry.cli.movements.quantities import QUANTITY
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_barcodes
-from terminalkit.commands.command import examples
-from terminalkit.exits import ExitCode
+from terminalkit import ExitCode, examples
 
 
 @click.group()

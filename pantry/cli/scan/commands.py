@@ -17,10 +17,9 @@ from pantry.cli.movements.quantities import QUANTITY, product_of, shown
 from pantry.cli.scan.scanner import Direction, Quantity, ScannedCode, Undo, understood
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Movement, Product
+from terminalkit import ExitCode, examples
 from terminalkit.client.errors import ClientError, Conflicting, TimedOut, Unavailable
-from terminalkit.commands.command import examples
 from terminalkit.display.table import count
-from terminalkit.exits import ExitCode
 
 REQUEST_TIMEOUT = 5.0
 """Seconds that a booking may take before it is tried again, while a person waits."""

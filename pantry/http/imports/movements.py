@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from httpkit import UNSET, Answer, Call, Route, Unset, member, message
 from httpkit.messages.decoding import JSON
-from httpkit.messages.fields import UNSET, Unset, member, message
-from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.domain.product import MovementRecorded
 from pantry.domain.quantity import number as quantity_number
@@ -27,7 +26,7 @@ from pantry.http.imports.rows import (
 )
 from pantry.http.movements import GivenMovement
 from pantry.http.services import Services
-from servicekit.command_context import context
+from servicekit import context
 
 COLUMNS = Columns(
     most=100_000,

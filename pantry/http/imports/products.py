@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from httpkit import UNSET, Answer, Call, Route, Unset, member, message
 from httpkit.messages.decoding import JSON
-from httpkit.messages.fields import UNSET, Unset, member, message
-from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import NewProduct
 from pantry.domain.category import NAME_LENGTH
@@ -29,7 +28,7 @@ from pantry.http.imports.rows import (
 from pantry.http.products import ProductValues
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, checked_ean13
-from servicekit.command_context import context
+from servicekit import context
 
 COLUMNS = Columns(
     most=5_000,  # each is an atomic batch

@@ -16,12 +16,11 @@ from typing import Any, Generic, TypeVar
 import attrs
 from cattrs.errors import BaseValidationError
 
-from httpkit.errors import FieldError
+from httpkit import FieldError, Invalid, message, payload, query
 from httpkit.messages import body
 from httpkit.messages.csv_form import decode_cell
 from httpkit.messages.decoding import flatten
-from httpkit.messages.fields import message, payload, query
-from httpkit.problems import INTERNAL, Invalid, Malformed, status_of, text_of
+from httpkit.problems import INTERNAL, Malformed, status_of, text_of
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import Results
 from pantry.domain import ean13, gtin, quantity
