@@ -11,6 +11,7 @@ import attrs
 import msgspec
 
 from eventlog.commands.outcomes import KeyUse
+from projections.errors import RowRefused
 from projections.model import Table
 from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
 from projections.store import KEYS, Checkpoint, Mark, Parked, Place
@@ -65,6 +66,11 @@ async def write(connection: Any, batch: RowBatch) -> None:
 
 
 async def _put(connection: Any, table: Table, rows: list[tuple[Any, ...]]) -> None:
+    for place in _integers(table):
+        if any(type(row[place]) is float for row in rows):
+            raise RowRefused(
+                f"column {table.names[place]!r} of table {table.name!r} is an integer, and a row has a fraction for it"
+            )
     if len(rows) == 1:
         await connection.execute(_upsert(table), *rows[0])
     elif len(rows) <= FEW:
@@ -74,6 +80,12 @@ async def _put(connection: Any, table: Table, rows: list[tuple[Any, ...]]) -> No
         await connection.execute(_make_copy(table))
         await connection.copy_records_to_table(_copy_of(table), records=rows, columns=table.names)
         await connection.execute(_take_copy(table))
+
+
+@lru_cache
+def _integers(table: Table) -> Sequence[int]:
+    """The places of a table's integer columns: the driver would cut the fraction of a number off without a word."""
+    return [place for place, column in enumerate(table.columns) if column.type == "integer"]
 
 
 async def read_checkpoints(connection: Any, *, locked: bool = False, within: str | None = None) -> dict[str, Checkpoint]:

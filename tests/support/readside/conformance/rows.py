@@ -236,12 +236,13 @@ class RowPromises(OnTables):
         assert await store.advance([step(0, 1, person("ann", 1))]) is CheckpointOutcome.STORED
 
     async def test_a_value_of_another_type_is_refused(self, store: Store) -> None:
-        """A text in a column of integers, of floats or of truth, bytes in one of text."""
+        """A text in a column of integers, of floats or of truth, a fraction in one of integers, bytes in one of text."""
         await self.made(store)
-        values: list[Any] = ["abc", b"lake"]
-        number, data = values
+        values: list[Any] = ["abc", 1.5, b"lake"]
+        number, fraction, data = values
         for bad in (
             person("ann", number),
+            person("ann", fraction),
             person("ann", height="tall"),
             person("ann", awake="yes"),
             visit("ann", 1, data),
