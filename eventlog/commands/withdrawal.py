@@ -27,4 +27,5 @@ _NOTHING_SENT = "the command was not sent to the log"
 
 def nothing_sent(error: TimeoutError) -> bool:
     """Return whether a command that took too long has no effect, now and later. `error`: of the time limit around it."""
-    return isinstance(error.__cause__, asyncio.CancelledError) and _NOTHING_SENT in error.__cause__.args
+    cancelled = error.__cause__ or error.__context__  # early versions of Python 3.11 give no cause
+    return isinstance(cancelled, asyncio.CancelledError) and _NOTHING_SENT in cancelled.args

@@ -105,9 +105,12 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
         (
             ("task", "list"),
             [
-                ["TASK", "STATUS", "STAGE", "ATTEMPT", "REPOSITORY", "PROJECT", "UPDATED", "REASON"],
-                ["task-1", "completed", "", "1/3", REPO_URL, ".", "2026-11-20T10:01:05Z", ""],
-                ["task-2", "failed", "", "3/3", REPO_URL, "cmd/tool", "2026-11-20T10:00:03Z", r"go test: no such tool \x1b[31m"],
+                ["TASK", "STATUS", "STAGE", "ATTEMPT", "REPOSITORY", "PROJECT", "REF", "COMMIT", "UPDATED", "REASON"],
+                ["task-1", "completed", "", "1/3", REPO_URL, ".", "main", "", "2026-11-20T10:01:05Z", ""],
+                [
+                    *("task-2", "failed", "", "3/3", REPO_URL, "cmd/tool", "main", "", "2026-11-20T10:00:03Z"),
+                    r"go test: no such tool \x1b[31m",
+                ],
             ],
         ),
         (
