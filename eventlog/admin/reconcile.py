@@ -7,8 +7,9 @@ Several processes may apply the same declarations at the same moment. A service 
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
@@ -17,7 +18,6 @@ import structlog
 
 from eventlog.admin.closed import reason_of
 from eventlog.admin.declarations import Consumer, Declarations, Stream
-from eventlog.admin.key_streams import needed_keys
 from eventlog.admin.sizes import AIM, DiskRoom, fitted
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import (
@@ -33,8 +33,37 @@ from eventlog.jetstream.api import (
     call,
     persist,
 )
+from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.transport.reply_router import Denied
+
+_AT_ONCE = 256
+_SEALED = re.compile(rb'"p":"([0-9a-f]{32})\.')
+
+
+async def needed_keys(connection: Connection, stream: Stream) -> Collection[str]:
+    """Return the ids of the keys of sealed events in the log, without the keys of erased persons. Raises Unavailable."""
+    if stream.keys_of is None:
+        return ()
+    log, erased = stream.keys_of["stream"], f"{stream.keys_of['erased']}."
+    try:
+        last = (await ask(connection, f"STREAM.INFO.{log}"))["state"]["last_seq"]
+    except Refused as error:
+        if error.number != STREAM_MISSING:
+            raise
+        return ()
+    reader, place, ids, gone = MessageReader(connection, log), 0, set[str](), set[str]()
+    while place < last:
+        messages = await reader.several({"batch": _AT_ONCE, "next_by_subj": ">", "seq": place + 1})
+        if not messages:
+            raise Unavailable(f"{log} ends at sequence {last}, and cannot be read after {place}")
+        for message in messages:
+            ids.update(id_.decode() for id_ in _SEALED.findall(message.data))
+            if message.subject.startswith(erased):
+                gone.add(message.subject.removeprefix(erased))
+        place = messages[-1].seq
+    return ids - gone
+
 
 log = structlog.get_logger(__name__)
 

@@ -15,12 +15,12 @@ from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import AggregateDamaged, IncarnationChanged, LogDiverged, SequenceGap, Unavailable
 from eventlog.jetstream.api import Refused
+from eventlog.jetstream.fence import StillLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.pull import ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 from eventlog.support.chain import digest_of
-from eventlog.support.still import StillLog
 
 log = structlog.get_logger(__name__)
 

@@ -100,7 +100,7 @@ def _advice(kinds: Collection[str], parked: int) -> str | None:
 async def _missing_keys(nats_url: str, model: ReadModel) -> int:
     """How many keys of persons the log needs that are not in the stream of its keys."""
     from eventlog.admin.declarations import load  # noqa: PLC0415 - slow
-    from eventlog.admin.key_streams import needed_keys  # noqa: PLC0415 - slow
+    from eventlog.admin.reconcile import needed_keys  # noqa: PLC0415 - slow
     from eventlog.jetstream.keyring import JetStreamKeyring  # noqa: PLC0415 - slow
 
     missing = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eventlog.errors import LogTruncated, Unavailable
-from eventlog.support.still import StillLog
+from eventlog.jetstream.fence import StillLog
 
 
 class Looks:
