@@ -78,7 +78,10 @@ async def function_history(request: HistoryOfFunction, call: Call[Services]) -> 
 
 
 async def search_functions(request: SearchFunctions, call: Call[Services]) -> Answer[FoundFunctionsBody]:
-    """Find functions in the latest analyses of all projects: the same name first, then the riskiest. It ends after a second."""
+    """Find functions in the latest analyses of all projects: the same name first, then the riskiest.
+
+    It begins with no report after a second.
+    """
     async with call.services.snapshots.moment() as sequence:
         analyses = await call.services.queries.latest_analyses(limit=MOST_PROJECTS + 1)
     found = await call.services.search.find(request.search, analyses, limit=request.limit)
