@@ -1,37 +1,43 @@
 """The write side: append to and read from an event log on JetStream."""
 
-from eventlog.commands import Commands, CommandStep, Outcome
-from eventlog.commit import (
-    AggregateId,
-    Appended,
-    Commit,
-    Context,
-    NewCommit,
-    NewEvent,
-    Position,
-    Proposal,
-    RecordedEvent,
-)
-from eventlog.decider import Decider
-from eventlog.errors import (
-    AggregateDamaged,
-    BlobMissing,
-    Conflict,
-    EventLogError,
-    IncarnationChanged,
-    KeyReused,
-    KeyTaken,
-    LogDamaged,
-    LogDiverged,
-    LogTruncated,
-    OutcomeUnknown,
-    SequenceGap,
-    TooLarge,
-    Unavailable,
-    UndecodableCommit,
-)
-from eventlog.port import DEADLINE, EventLog, Head
-from eventlog.registry import Registry
+from __future__ import annotations
+
+from eventlog.facade import facade
+
+TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
+if TYPE_CHECKING:
+    from eventlog.commands import Commands, CommandStep, Outcome
+    from eventlog.commit import (
+        AggregateId,
+        Appended,
+        Commit,
+        Context,
+        NewCommit,
+        NewEvent,
+        Position,
+        Proposal,
+        RecordedEvent,
+    )
+    from eventlog.decider import Decider
+    from eventlog.errors import (
+        AggregateDamaged,
+        BlobMissing,
+        Conflict,
+        EventLogError,
+        IncarnationChanged,
+        KeyReused,
+        KeyTaken,
+        LogDamaged,
+        LogDiverged,
+        LogTruncated,
+        OutcomeUnknown,
+        SequenceGap,
+        TooLarge,
+        Unavailable,
+        UndecodableCommit,
+    )
+    from eventlog.port import DEADLINE, EventLog, Head
+    from eventlog.registry import Registry
 
 __all__ = [
     "DEADLINE",
@@ -67,3 +73,16 @@ __all__ = [
     "Unavailable",
     "UndecodableCommit",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "eventlog.commands": "Commands CommandStep Outcome",
+        "eventlog.commit": "AggregateId Appended Commit Context NewCommit NewEvent Position Proposal RecordedEvent",
+        "eventlog.decider": "Decider",
+        "eventlog.errors": "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken LogDamaged "
+        "LogDiverged LogTruncated OutcomeUnknown SequenceGap TooLarge Unavailable UndecodableCommit",
+        "eventlog.port": "DEADLINE EventLog Head",
+        "eventlog.registry": "Registry",
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from httpkit.facade import facade
+from eventlog.facade import facade
 
 if TYPE_CHECKING:
     from httpkit.application import build_application

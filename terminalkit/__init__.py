@@ -13,12 +13,10 @@ async def list_(invocation: Invocation) -> int:
 
 from __future__ import annotations
 
-from importlib import import_module
+from eventlog.facade import facade
 
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from typing import Any
-
     from terminalkit.commands.command import examples
     from terminalkit.commands.program import Command, Program
     from terminalkit.commands.service_commands import config_command, serve_command
@@ -51,24 +49,19 @@ __all__ = [
     "settings",
 ]
 
-_PLACES = {
-    "terminalkit.commands.program": "Command Program",
-    "terminalkit.runtime.invocation": "Invocation",
-    "terminalkit.exits": "ExitCode",
-    "terminalkit.display.output": "Output",
-    "terminalkit.display.table": "Column",
-    "terminalkit.commands.command": "examples",
-    "terminalkit.failure": "Failure",
-    "terminalkit.config.fields": "setting settings",
-    "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource",
-    "terminalkit.config.flags": "SettingFlags SettingSources",
-    "terminalkit.commands.service_commands": "config_command serve_command",
-}
-"""The modules of the names: imported at the first use, so that a program starts fast."""
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _PLACES.items():
-        if name in names.split():
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = facade(
+    __name__,
+    {
+        "terminalkit.commands.program": "Command Program",
+        "terminalkit.runtime.invocation": "Invocation",
+        "terminalkit.exits": "ExitCode",
+        "terminalkit.display.output": "Output",
+        "terminalkit.display.table": "Column",
+        "terminalkit.commands.command": "examples",
+        "terminalkit.failure": "Failure",
+        "terminalkit.config.fields": "setting settings",
+        "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource",
+        "terminalkit.config.flags": "SettingFlags SettingSources",
+        "terminalkit.commands.service_commands": "config_command serve_command",
+    },
+)

@@ -12,7 +12,7 @@ import public_api
 import pytest
 from public_api import FOLDER, LIST, PACKAGES, Member, surface
 
-from httpkit.facade import facade
+from eventlog.facade import facade
 from tests.support import ROOT
 
 NEWS = "CHANGELOG.md"

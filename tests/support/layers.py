@@ -40,7 +40,8 @@ class Layer:
 LAYERS = (  # the first that matches counts
     Layer(f"{EXAMPLES}.*", CORE),  # public names only: the packages themselves, not their modules
     Layer("servicekit.program", _CORE),  # a service's program has the commands of `projections`
-    Layer("projections.cli.*", _CORE[1:]),
+    *(Layer(f"projections.{top}", _CORE[1:]) for top in ("cli.*", "__main__")),
+    Layer("projections.*", ("eventlog.*",), ("projections.cli.*",)),
     *(Layer(f"{package}.*", _CORE[place + 1 :], ("projections.cli.*",)) for place, package in enumerate(CORE)),
     Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
     Layer("graphql_fn.handlers.*", ("graphql_fn.core.*",)),

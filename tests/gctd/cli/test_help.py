@@ -20,6 +20,8 @@ from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, repo_docume
 from tests.support.waiting import wait_until
 
 HEAVY = {"aiohttp", "rich", "nats", "msgspec", "yaml", "cattrs", "structlog", "sqlite3", "httpkit", "eventlog", "asyncio"}
+LIGHT = {"eventlog", "eventlog.facade"}
+"""Every package has its names from there, without importing them."""
 
 
 PROGRAMS = {"gctd": GCTD, "pantry": PANTRY}
@@ -83,13 +85,13 @@ def test_the_help_of_the_program_says_of_each_command_what_its_own_help_says() -
 def test_help_imports_nothing_heavy(tmp_path: Path, program: str, arguments: tuple[str, ...]) -> None:
     script = (
         f"import sys; from {program}.cli import main; code = main(sys.argv[1:]);"
-        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr); sys.exit(code)"
+        "print(*sys.modules, file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=environment(None, tmp_path), check=True
     )
     assert done.stdout
-    assert set(done.stderr.split()) & HEAVY == set()
+    assert {name.partition(".")[0] for name in done.stderr.split() if name not in LIGHT} & HEAVY == set()
 
 
 @pytest.mark.real
@@ -109,7 +111,7 @@ def test_a_command_that_asks_the_server_imports_no_server(tmp_path: Path, progra
     )
     assert done.returncode == 6
     assert {f"{program}.client.api"} <= set(done.stderr.split())
-    assert set(done.stderr.split()) & {"aiohttp.web", "yaml", "rich", "nats", "structlog", "sqlite3", "eventlog"} == set()
+    assert set(done.stderr.split()) & {"aiohttp.web", "yaml", "rich", "nats", "structlog", "sqlite3", "eventlog.commit"} == set()
 
 
 def test_the_version_is_the_package_s(here: Here) -> None:

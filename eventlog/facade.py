@@ -1,11 +1,17 @@
-"""Public names of a package, imported when they are first used: a program that needs few of them starts sooner."""
+"""Public names of a package, imported when they are first used: a program that needs few of them starts sooner.
+
+This module imports nothing that takes time: see `terminalkit.entry`.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # without `typing`, which takes time to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 def facade(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
