@@ -178,7 +178,7 @@ class SetUp:
         return self.venv / "stamps" / name
 
     def _pages(self, *, developer: bool, building: threading.Thread | None = None) -> None:
-        """Build the pages; without a registry of npm packages the services have plain ones."""
+        """Build the pages; without a registry of npm packages the services have none."""
         ui = self.root / "ui"
         if not ui.exists():
             return
@@ -194,7 +194,7 @@ class SetUp:
                 self._stamp("npm" if developer else "npm-build").write_text(self._lock_of(ui), encoding="ascii")
             self._once("pages", "building the pages of ui/", lambda: build(self._node(), self.root), digest_of(ui))
         except (PagesFailed, SetUpFailed) as error:
-            say(f"the pages were not built, so the services show plain ones; the next start tries again\n{error}")
+            say(f"the pages were not built, so the services have none; the next start tries again\n{error}")
 
     def _node(self) -> Node:
         lock = self.root / "requirements" / "node.lock"

@@ -120,7 +120,7 @@ def _provide_pages() -> None:
     if not is_built(ROOT):
         raise BuildFailed(
             f"the pages are not built: {', '.join(map(str, BUILT))} are missing\n"
-            "hint: build from a checkout or an sdist, or set GCTD_PAGES=skip for a package with plain pages"
+            "hint: build from a checkout or an sdist, or set GCTD_PAGES=skip for a package without pages"
         )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import attrs
 from aiohttp import web
 
@@ -59,7 +57,5 @@ SCREENS = (
 
 
 def pages() -> Pages:
-    """Return the dashboard; if it was not built, a plain page with a note."""
-    if files("gctd.http").joinpath("dashboard", "index.html").is_file():
-        return Pages("gctd.http", "dashboard", paths=SCREENS, answers_all=True)
-    return Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS, answers_all=True)
+    """Return the dashboard."""
+    return Pages("gctd.http", "dashboard", paths=SCREENS, answers_all=True, built=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from math import inf
 
 from aiohttp import web
@@ -183,7 +182,5 @@ TABLE: tuple[Route[Gateway], ...] = (
 
 
 def pages() -> Pages:
-    """Return the page for writing queries, and its assets. It is also at `/`. Without a build there is a plain page."""
-    if files("graphql_fn.http").joinpath("editor", "index.html").is_file():
-        return Pages("graphql_fn.http", "editor")
-    return Pages("graphql_fn.http", "page", prefix="/static/")
+    """Return the page for writing queries, and its assets. It is also at `/`."""
+    return Pages("graphql_fn.http", "editor", built=True)

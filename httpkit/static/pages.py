@@ -108,10 +108,10 @@ class Asset:
 class Pages:
     """The files of one directory of a package, or of a directory in the file system, by their path in it.
 
-    `index` is the file that is served at each of `paths` (`/`, and the deep links of a page that does its own routing); every
-    file is served at `prefix` followed by its path. With `answers_all` a browser gets the index, with status 404, at any path
-    that nothing else is served at: its own addresses have to be absolute then. `wasm`: the page compiles WebAssembly. Raises
-    FileNotFoundError if there is no index.
+    `index` is the file that is served at each of `paths` (`/`, and the deep links of a page that does its own routing). With
+    `answers_all` a browser gets the index, with status 404, at any path that nothing else is served at: its own addresses have
+    to be absolute then. `wasm`: the page compiles WebAssembly. `built`: a build makes the directory; without an index in it,
+    the index is a page with the steps of that build. Raises FileNotFoundError if another directory has no index.
     """
 
     def __init__(
@@ -119,18 +119,22 @@ class Pages:
         package: str | Path,
         directory: str,
         *,
-        prefix: str = "/",
         index: str = "index.html",
         paths: tuple[str, ...] = ("/",),
         answers_all: bool = False,
         wasm: bool = False,
+        built: bool = False,
     ) -> None:
         root = files(package).joinpath(directory) if isinstance(package, str) else package.joinpath(directory)
         policy = WASM_POLICY if wasm else POLICY
-        assets = {name: Asset.of(name, body, policy) for name, body in _files(root)}
+        if built and not root.joinpath(index).is_file():
+            bodies = {index: files("httpkit.static").joinpath("not_built.html").read_bytes()}
+        else:
+            bodies = dict(_files(root))
+        assets = {name: Asset.of(name, body, policy) for name, body in bodies.items()}
         if index not in assets:
             raise FileNotFoundError(f"{package}/{directory} has no {index}")
-        self.by_path = dict.fromkeys(paths, assets[index]) | {f"{prefix}{name}": asset for name, asset in assets.items()}
+        self.by_path = dict.fromkeys(paths, assets[index]) | {f"/{name}": asset for name, asset in assets.items()}
         self.missing = assets[index] if answers_all else None
 
 

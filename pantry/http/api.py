@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from httpkit import Call, Nothing, Pages, Route, member, message
 from pantry.http import barcodes, categories, devices, events, movements, people, products, reports
 from pantry.http.imports import movements as many_movements
@@ -42,7 +40,5 @@ TABLE: tuple[Route[Services], ...] = (
 
 
 def pages() -> Pages:
-    """The kitchen's page, or a plain one with an explanation if it was not built."""
-    if files("pantry.http").joinpath("kitchen", "index.html").is_file():
-        return Pages("pantry.http", "kitchen", wasm=True)
-    return Pages("pantry.http", "page", prefix="/plain/")
+    """Return the kitchen's page."""
+    return Pages("pantry.http", "kitchen", wasm=True, built=True)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,6 +175,19 @@ async def test_pages_are_served_strictly_and_cached_for_ever_only_where_their_na
 def test_pages_without_an_index_are_refused(package: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"dist has no home\.html"):
         Pages(package, "dist", index="home.html")
+
+
+def test_pages_that_are_not_built_say_how_to_build_them_at_each_of_their_addresses(package: str) -> None:
+    served = Pages(package, "dashboard", paths=("/", "/tasks/{id}"), answers_all=True, built=True)
+    assert set(served.by_path) == {"/", "/tasks/{id}", "/index.html"}
+    page = served.by_path["/"].body.decode()
+    assert {asset.body.decode() for asset in served.by_path.values()} == {page}
+    assert served.missing is served.by_path["/"]
+    assert "<code>./scripts/up</code>" in page
+    assert not re.search(r"<style|<script|\sstyle=|\son\w+=|//", page), (
+        "the policy of pages would block it, or another host is asked"
+    )
+    assert Pages(package, "dist", built=True).by_path.keys() == Pages(package, "dist").by_path.keys()
 
 
 async def test_a_deadline_ends_what_takes_too_long_and_nothing_else() -> None:

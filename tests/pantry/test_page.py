@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from httpkit.static.pages import Pages
 from pantry.domain.product import NAME_LENGTH, UNIT_LENGTH
 from pantry.http.events import NAMES
 from tests.support import ROOT
@@ -17,8 +16,6 @@ from tests.support.pantry.system import FLOUR, PantrySystem, Server, pantry_syst
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "a token of the kitchen"
-PLAIN = Pages("pantry.http", "page", prefix="/plain/").by_path
-"""The page that is served if the kitchen's page was not built."""
 KINDS = {
     "js": "javascript",
     "css": "text/css",
@@ -56,35 +53,11 @@ async def test_the_page_and_all_that_it_asks_for_need_no_token_and_have_a_strict
         assert inline(str(answer.body)) == []
 
 
-async def test_nothing_of_the_plain_page_comes_from_elsewhere_and_nothing_is_inline() -> None:
-    for path, asset in PLAIN.items():
-        text = asset.body.decode()
-        assert (
-            re.findall(r"(?:https?:|wss?:)?//[\w.-]+\.\w+", re.sub(r"^\s*//.*$|\s// .*$", "", text, flags=re.MULTILINE)) == []
-        ), path
-        assert [*inline(text), *re.findall("innerHTML", text)] == [], path
-
-
-async def test_the_plain_page_has_all_that_it_asks_for_and_says_that_it_is_plain() -> None:
-    index = PLAIN["/"].body.decode()
-    assert "was not built" in index
-    wanted = {f"/{name}" for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith(("data:", "api/"))}
-    scripts = {path: asset.body.decode() for path, asset in PLAIN.items() if path.endswith(".js")}
-    wanted |= {f"/plain/{name}" for text in scripts.values() for name in re.findall(r'from "\./([\w.]+)"', text)}
-    assert wanted == set(PLAIN) - {"/", "/plain/index.html"}
-    ids = set(re.findall(r'id="([\w-]+)"', index))
-    assert {name for text in scripts.values() for name in re.findall(r'\$\("([\w-]+)"\)', text)} <= ids
-    assert set(re.findall(r'(?:for|list|aria-labelledby|aria-describedby)="([\w-]+)"', index)) <= ids
-
-
-async def test_both_pages_agree_with_the_api_on_lengths_and_events() -> None:
+async def test_the_page_agrees_with_the_api_on_lengths_and_events() -> None:
     limits = [str(NAME_LENGTH), str(UNIT_LENGTH)]
-    assert re.findall(r'id="new-(?:name|unit)" maxlength="(\d+)"', PLAIN["/"].body.decode()) == limits
     assert re.findall(r"const \w+_LENGTH = (\d+);", (ROOT / "ui" / "pantry" / "create.tsx").read_text("utf-8")) == limits
-    [plain] = re.findall(r"follow\(\[([^\]]+)\]", PLAIN["/plain/page.js"].body.decode())
-    [built] = re.findall(r"names: \[([^\]]+)\]", (ROOT / "ui" / "pantry" / "data" / "live.ts").read_text("utf-8"))
-    for followed in (plain, built):
-        assert {name.strip('" ') for name in followed.split(",")} <= set(NAMES)
+    [followed] = re.findall(r"names: \[([^\]]+)\]", (ROOT / "ui" / "pantry" / "data" / "live.ts").read_text("utf-8"))
+    assert {name.strip('" ') for name in followed.split(",")} <= set(NAMES)
 
 
 @pytest.mark.real

@@ -206,7 +206,7 @@ def test_the_pages_are_built_once_and_again_when_their_sources_change(
     capsys.readouterr()
     SetUp(checkout).run()
     said = capsys.readouterr().err
-    assert "the services show plain ones" in said
+    assert "the services have none" in said
     assert "no registry" in said
     assert not is_built(checkout), "an old page would not fit the services"
     monkeypatch.setattr(pages, "_npm", npm)

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from httpkit.static.pages import Pages
 from tests.support.web.graphql import Gateway, gateway
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 TOKEN = "a token of the gateway"
-PLAIN = Pages("graphql_fn.http", "page", prefix="/static/").by_path
-"""The page that is served if the page of `ui/graphql` was not built."""
 PATHS = ["/", "/function/graphql"]
 
 
@@ -35,26 +32,6 @@ async def test_the_page_and_its_files_are_served_under_a_strict_policy(served: G
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
         assert "unsafe" not in policy
     assert inline(index) == []
-
-
-def test_the_plain_page_takes_nothing_from_elsewhere_and_has_nothing_inline() -> None:
-    for path, asset in PLAIN.items():
-        text = asset.body.decode()
-        code = re.sub(r"^\s*//.*$|\s// .*$", "", text, flags=re.MULTILINE)
-        assert re.findall(r"(?:https?:|wss?:)?//[\w.-]+\.\w+", code) == [], path
-        assert inline(text) == [], path
-        assert "innerHTML" not in text
-
-
-def test_the_plain_page_has_all_that_it_asks_for() -> None:
-    index = PLAIN["/"].body.decode()
-    wanted = {name for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith("data:")}
-    scripts = [asset.body.decode() for name, asset in PLAIN.items() if name.endswith(".js")]
-    wanted |= {f"/static/{name}" for text in scripts for name in re.findall(r'from "\./([\w.]+)"', text)}
-    assert wanted == set(PLAIN) - {"/", "/static/index.html"}
-    ids = set(re.findall(r'id="([\w-]+)"', index))
-    assert {name for text in scripts for name in re.findall(r'\$\("([\w-]+)"\)', text)} <= ids
-    assert set(re.findall(r'(?:for|aria-labelledby|aria-describedby)="([\w-]+)"', index)) <= ids
 
 
 @pytest.mark.real

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from gctd.http.api import SCREENS
-from httpkit.static.pages import Pages
 from tests.support import ROOT
 from tests.support.web.node import built_pages, node
 
@@ -166,15 +165,6 @@ def test_the_server_knows_the_address_of_each_screen() -> None:
     patterns = {text for part in re.findall(r"patterns: \[([^\]]+)\]", routes) for text in re.findall(r'"([^"]+)"', part)}
     assert patterns
     assert {re.sub(r":(\w+)", r"{\1}", pattern) for pattern in patterns} | {"/"} == set(SCREENS)
-
-
-def test_the_plain_page_has_all_that_it_asks_for_at_each_address() -> None:
-    served = Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS).by_path
-    page = served["/"].body.decode()
-    wanted = set(re.findall(r'(?:src|href)="(/plain/[^"]+)"', page))
-    assert wanted == {name for name in served if name.startswith("/plain/")} - {"/plain/index.html"}
-    assert all(served[screen].body == served["/"].body for screen in SCREENS)
-    assert "dashboard was not built" in page
 
 
 def test_the_lock_file_names_no_address_and_every_digest() -> None:

@@ -13,7 +13,6 @@ from pantry.cli.scan.scanner import Direction, Quantity, ScannedCode, Undo, unde
 from pantry.domain import gtin
 from pantry.domain.quantity import number, read, thousandths
 from tests.support import ROOT
-from tests.support.web.node import node
 
 T = TypeVar("T")
 UNIT = ROOT / "ui" / "unit"
@@ -48,14 +47,6 @@ def test_a_table_with_semicolons_has_decimals_after_a_comma(case: dict[str, Any]
 def test_a_refusal_says_how_to_write_the_quantity(written: str, mark: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read(written, mark)
-
-
-@pytest.mark.real
-def test_the_plain_page_reads_quantities_by_the_same_rule() -> None:
-    script = f"""import {{ quantity }} from {json.dumps((ROOT / "pantry/http/page/codes.js").as_uri())};
-    const wrong = {json.dumps(QUANTITIES)}.filter((each) => !Object.is(quantity(each.written), each.quantity ?? NaN));
-    console.log(JSON.stringify(wrong));"""
-    assert json.loads(node(["--input-type=module", "--eval", script], ROOT)) == []
 
 
 @pytest.mark.parametrize("case", SCANS, ids=lambda case: repr(case["scan"]))
