@@ -1,18 +1,21 @@
-"""Options that several commands have, and their results: which read model, and the addresses of its log and database."""
+"""Options that several commands have: the read model, the addresses of its log and database, and the settings of its service."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from projections.cli.configured import address_of, is_running, is_set, overrides_of, value_of
 from projections.errors import ModelUnknown
 from projections.models import default_name, load, names
+from terminalkit.commands.completion import completion_command
 from terminalkit.display.output import Output
 from terminalkit.display.progress_bar import bar
 
@@ -22,16 +25,19 @@ if TYPE_CHECKING:
     from eventlog.admin.declarations import Declarations
     from eventlog.jetstream.log import JetStreamLog
     from eventlog.jetstream.transport.connection import Connection
-    from projections.model import ReadModel, SettingNames
+    from projections.model import ReadModel, SettingNames, StreamSetting
     from projections.projector.projector import Projector
     from projections.rebuild.operations import AdminResult, OrderKind
     from projections.rebuild.verify import Run
     from projections.store import Parked
+    from terminalkit.config.running import RunningSystem
 
 _PATIENCE = 5.0
 """Seconds that the broker has to answer in: somebody sits in front of it."""
 NATS_URL = "nats://nats.infra.svc:4222"
 NATS_VARIABLE = "NATS_URL"
+
+completion = completion_command("projections", "commands and options")
 
 
 class _ModelName(click.ParamType[str]):
@@ -66,16 +72,19 @@ def _loaded(given: str | None, ctx: click.Context) -> ReadModel:
 def _usual_name() -> str | None:
     """The read model for commands that name none: of the only service that runs, unless the default is configured."""
     usual = default_name()
-    if usual is not None and len(names()) > 1 and not is_set(load(usual).settings):
-        running = [name for name in names() if is_running(load(name).settings)]
-        return running[0] if len(running) == 1 else usual
-    return usual
+    if usual is None or len(names()) == 1:
+        return usual
+    if _set_value(load(usual).settings, load(usual).settings.database) is not None:
+        return usual
+    settings = {name: load(name).settings for name in names()}
+    running = [name for name, its in settings.items() if _running_service({its.variable(its.database)}, {}) is not None]
+    return running[0] if len(running) == 1 else usual
 
 
 def _asked_for(ctx: click.Context) -> ReadModel:
     """The read model that a command is about."""
-    found: ReadModel | None = ctx.params.get("model")
-    return found or model_named(ctx.params.get("name"))
+    model: ReadModel | None = ctx.params.get("model")
+    return model or model_named(ctx.params.get("name"))
 
 
 def _settings(ctx: click.Context) -> SettingNames | None:
@@ -103,8 +112,8 @@ def _chosen(ctx: click.Context, settings: SettingNames) -> Mapping[str, str]:
 def replicas_of(ctx: click.Context, option: click.Parameter, given: int | None) -> int:
     """The number of servers that is given, else the one that the service is configured with, else 1."""
     settings = _settings(ctx) if given is None else None
-    found = None if settings is None else value_of(settings, "replicas", _chosen(ctx, settings))
-    return given or (1 if found is None else int(option.type.convert(found, option, ctx)))
+    configured = None if settings is None else value_of(settings, "replicas", _chosen(ctx, settings))
+    return given or (1 if configured is None else int(option.type.convert(configured, option, ctx)))
 
 
 def declared(file: Path | None, replicas: int) -> Declarations:
@@ -112,7 +121,7 @@ def declared(file: Path | None, replicas: int) -> Declarations:
 
     `file` is by default the `streams.yaml` that came along. Raises click.UsageError, DeclarationInvalid.
     """
-    from eventlog.admin import declarations  # noqa: PLC0415 - slow
+    from eventlog.admin import declarations
 
     known = declarations.load(file).names
     configured = overrides_of(_loaded(name, click.get_current_context()) for name in names())
@@ -125,8 +134,8 @@ def _database(ctx: click.Context, option: click.Parameter, given: str | None) ->
     if given:
         return given
     settings = _asked_for(ctx).settings
-    if found := address_of(settings, settings.database, _chosen(ctx, settings)):
-        return found
+    if address := address_of(settings, settings.database, _chosen(ctx, settings)):
+        return address
     also = (
         f"No running service of yours announces it. It may be set as {settings.variable(settings.database)}, or as "
         f"{settings.database} in {settings.file}."
@@ -171,18 +180,18 @@ def model_named(name: str | None) -> ReadModel:
     context = click.get_current_context()
     if name is None or ":" in name or name in names():
         return _loaded(name, context)
-    known = [load(one) for one in names()]
-    for model in known:
+    models = [load(installed) for installed in names()]
+    for model in models:
         if any(projection.name == name for projection in model.projections):
             return model
-    every = ", ".join(f"{model.name} ({', '.join(p.name for p in model.projections)})" for model in known)
+    every = ", ".join(f"{model.name} ({', '.join(p.name for p in model.projections)})" for model in models)
     raise click.UsageError(f"{name!r} is neither a read model nor a projection; there are {every}, or module:NAME", context)
 
 
 @asynccontextmanager
 async def connected(nats_url: str) -> AsyncIterator[Connection]:
     """A connection to the broker. Raises eventlog.Unavailable."""
-    from eventlog.jetstream.transport.connection import Connection  # noqa: PLC0415 - slow
+    from eventlog.jetstream.transport.connection import Connection
 
     async with Connection.open(nats_url, name="projections", timeout=_PATIENCE) as connection:
         yield connection
@@ -191,18 +200,18 @@ async def connected(nats_url: str) -> AsyncIterator[Connection]:
 @asynccontextmanager
 async def opened_log(nats_url: str, model: ReadModel) -> AsyncIterator[JetStreamLog]:
     """The event log that a read model is made from. Raises eventlog.Unavailable."""
-    from eventlog.jetstream.log import JetStreamLog  # noqa: PLC0415 - slow
+    from eventlog.jetstream.log import JetStreamLog
 
     async with connected(nats_url) as connection:
         yield JetStreamLog(connection, model.stream, model.registry)
 
 
-def parked_line(one: Parked) -> str:
+def parked_line(parked: Parked) -> str:
     """A parked aggregate in a line."""
-    return f"{one.projection} {one.subject}: sequence {one.sequence}, {one.waiting} wait: {one.error}"
+    return f"{parked.projection} {parked.subject}: sequence {parked.sequence}, {parked.waiting} wait: {parked.error}"
 
 
-def shown(output: Output, what: str) -> Run:
+def with_progress(output: Output, what: str) -> Run:
     """Return a function that runs a projector with a progress bar."""
 
     async def run(projector: Projector, until: int) -> None:
@@ -212,7 +221,7 @@ def shown(output: Output, what: str) -> Run:
     return run
 
 
-async def ordered(
+async def carried_out(
     work: OrderKind,
     database: str,
     log: JetStreamLog,
@@ -225,13 +234,13 @@ async def ordered(
 
     Raises OrderRefused, ProjectionError, Unavailable, OutcomeUnknown, StoreInUse.
     """
-    import msgspec  # noqa: PLC0415 - slow
+    import msgspec
 
-    from eventlog import OutcomeUnknown, Unavailable  # noqa: PLC0415 - slow
-    from eventlog.jetstream.requests import ask  # noqa: PLC0415 - slow
-    from projections.projector.projector import Projector  # noqa: PLC0415 - slow
-    from projections.rebuild.operations import AdminCommand, AdminHandler, outcome_of, subject_of  # noqa: PLC0415 - slow
-    from projections.stores.databases import copies_of, store_at  # noqa: PLC0415 - slow
+    from eventlog import OutcomeUnknown, Unavailable
+    from eventlog.jetstream.requests import ask
+    from projections.projector.projector import Projector
+    from projections.rebuild.operations import AdminCommand, AdminHandler, outcome_of, subject_of
+    from projections.stores.databases import copies_of, store_at
 
     store = store_at(database)
     order = AdminCommand(work=work, database=store.identity, projection=projection, aggregate=aggregate)
@@ -244,3 +253,80 @@ async def ordered(
             projector = Projector(log, store, model)
             await projector.load()
             return await AdminHandler(projector, store, copies_of(store), log, model).do(order)
+
+
+# The settings of the service of a read model
+
+
+def value_of(settings: SettingNames, key: str, chosen: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """The value that the service has under a key: of its variable, its file, or the running service; None if it has none.
+
+    `chosen` are addresses that options give, by key. Raises click.UsageError for a file that cannot be read, or if several
+    running services fit.
+    """
+    value = _set_value(settings, key)
+    if value is not None:
+        return value
+    addresses = {address: chosen.get(address) or _set_value(settings, address) for address in (settings.nats, settings.database)}
+    known = {settings.variable(address): value for address, value in addresses.items() if isinstance(value, str)}
+    variable = settings.variable(key)
+    system = _running_service({variable}, known)
+    return None if system is None else system.variables[variable]
+
+
+def address_of(settings: SettingNames, key: str, chosen: Mapping[str, str]) -> str | None:
+    """The address that the service has under a key; None if it has none. `chosen` and the errors are as of `value_of`."""
+    value = value_of(settings, key, chosen)
+    if value is not None and not isinstance(value, str):
+        raise click.UsageError(f"{settings.file}: {key} must be a text")
+    return value or None
+
+
+def overrides_of(models: Iterable[ReadModel]) -> Mapping[str, Mapping[str, str]]:
+    """The fields of `streams.yaml` that the services of these read models are configured with.
+
+    Raises click.UsageError for a value that cannot be right.
+    """
+    return {name: fields for model in models for name, fields in model.overrides(partial(_override, model.settings)).items()}
+
+
+def _override(settings: SettingNames, setting: StreamSetting) -> str | float | None:
+    from terminalkit.config.fields import parse
+
+    value = value_of(settings, setting.key)
+    if isinstance(value, str) and setting.duration:
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise click.UsageError(f"the setting {setting.key} ({settings.variable(setting.key)}) {error}") from error
+    if value is None or isinstance(value, str) or (setting.duration and isinstance(value, (int, float))):
+        return value
+    raise click.UsageError(f"{settings.file}: {setting.key} must be a text")
+
+
+def _set_value(settings: SettingNames, key: str) -> Any:
+    """The value of a variable or a file; None without one."""
+    from terminalkit.config.loading import file_of, read_file
+
+    if value := os.environ.get(settings.variable(key)):
+        return value
+    with _errors_of_usage():
+        return None if (file := file_of(settings.file)) is None else read_file(file).get(key)
+
+
+def _running_service(wanted: Collection[str], known: Mapping[str, str]) -> RunningSystem | None:
+    from terminalkit.config.running import running_system
+
+    with _errors_of_usage():
+        return running_system(wanted, known)
+
+
+@contextmanager
+def _errors_of_usage() -> Iterator[None]:
+    """Report a file that cannot be read, and several systems that fit, as a wrong command line."""
+    from httpkit.errors import HttpkitError
+
+    try:
+        yield
+    except HttpkitError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,28 +1,170 @@
-"""`projections repair`."""
+"""`projections parked | unpark | scrub | repair`: parked aggregates, and damaged records."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
-from projections.cli.options import database_option, model_option, nats_option, opened_log
+from projections.cli.options import carried_out, database_option, model_option, nats_option, opened_log
 from terminalkit.commands.command import command, examples
 from terminalkit.display.output import Output
+from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from eventlog.admin.repair.diagnosis import Witness
     from eventlog.admin.repair.repair import Repair
     from eventlog.admin.repair.sources import RepairSource
+    from eventlog.admin.scrub import ScrubPass
     from eventlog.jetstream.log import JetStreamLog
     from projections.model import ReadModel
     from projections.store import Reader
+
+
+@click.command(
+    epilog=examples(
+        "projections parked --database sqlite:bank.db",
+        "projections parked --traceback    with where the errors arose",
+        "projections parked --json",
+    )
+)
+@model_option
+@database_option
+@click.option("--traceback", "traces", is_flag=True, help="Also print where each error arose.")
+@command(logs=True)
+async def parked(
+    invocation: Invocation,
+    *,
+    model: ReadModel,  # noqa: ARG001 - it names the database
+    database: str,
+    traces: bool,
+) -> int:
+    """List the aggregates that wait behind an event that cannot be applied; also while the service runs."""
+    from projections.model import timestamp_text
+    from projections.stores.databases import reader_at
+
+    output = invocation.output
+    async with reader_at(database) as reader:
+        aggregates = await reader.parked()
+    if output.json:
+        output.document([attrs.asdict(aggregate) | {"at": timestamp_text(aggregate.at)} for aggregate in aggregates])
+        return ExitCode.OK
+    titles = (("PROJECTION", "text"), ("AGGREGATE", "id"), ("SEQUENCE", "number"), ("WAITING", "number"), ("EVENTS", "text"))
+    columns = [*(Column(title, kind) for title, kind in titles), Column("ERROR")]  # type: ignore[arg-type]  # they are literals
+    rows = [(a.projection, a.subject, str(a.sequence), str(a.waiting), a.types or "-", a.error) for a in aggregates]
+    if rows:
+        output.table(columns, rows)
+    else:
+        output.note("nothing is parked")
+    for aggregate in aggregates if traces else ():
+        output.line(f"{aggregate.projection} {aggregate.subject}, sequence {aggregate.sequence}:")
+        output.lines(aggregate.traceback)
+    return ExitCode.OK
+
+
+@click.command(
+    epilog=examples(
+        "projections unpark --database sqlite:bank.db",
+        "projections unpark --projection balances --aggregate bank.account.anna",
+    )
+)
+@model_option
+@nats_option
+@database_option
+@click.option("--projection", metavar="NAME", help="Only what this projection has parked.")
+@click.option("--aggregate", metavar="SUBJECT", help="Only this aggregate, as `projections parked` names it.")
+@command(logs=True)
+async def unpark(
+    invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, projection: str | None, aggregate: str | None
+) -> int:
+    """Apply the waiting commits in order. Exit code 5: a commit still cannot be applied, and its aggregate stays parked."""
+    from projections.rebuild.operations import OrderKind
+
+    output = invocation.output
+    async with opened_log(nats_url, model) as log:
+        done = await carried_out(OrderKind.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
+    if output.json:
+        output.document({"freed": list(done.freed), "parked": list(done.parked)})
+    else:
+        for word, places in (("freed", done.freed), ("parked", done.parked)):
+            for place in places:
+                output.row([word, place])
+        if not done.freed and not done.parked:
+            output.note("nothing is parked")
+    return ExitCode.CONFLICT if done.parked else ExitCode.OK
+
+
+@click.command(epilog=examples("projections scrub", "projections scrub --rate 500", "projections scrub --json"))
+@model_option
+@nats_option
+@click.option("--each-server", is_flag=True, help="On a cluster, let each server lead the stream in turn, and read its files.")
+@click.option("--rate", type=click.FloatRange(min=1), help="Records per second at most.")
+@command(logs=True, busy=True)
+async def scrub(invocation: Invocation, *, model: ReadModel, nats_url: str, each_server: bool, rate: float | None) -> int:
+    """Read every record of the log once, also while the services run. Exit code 5: some are damaged.
+
+    Each state is compared with its events.
+
+    One server of a cluster is read. With --each-server, writers wait about a second each time that another server leads.
+
+    A record that was written or read in the last seconds may come from the memory of nats-server, which hides damage on the disk.
+    """
+    from eventlog.admin.repair.repair import repairs
+
+    output = invocation.output
+    async with opened_log(nats_url, model) as log:
+        passes = [each async for each in _passes(log, model, rate, each_server=each_server)]
+        repaired = await repairs(log.connection, model.stream)
+    count, until = sum(done.count for _, done in passes), max(done.until for _, done in passes)
+    damages = [(server, damage) for server, done in passes for damage in done.found]
+    if output.json:
+        output.document(
+            {
+                "stream": model.stream,
+                "until": until,
+                "damaged": count,
+                "found": [attrs.asdict(damage) | {"server": server} for server, damage in damages],
+                "repaired": repaired,
+            }
+        )
+    else:
+        for server, damage in damages:
+            output.row(["damaged", f"{damage}" if server is None else f"{server}: {damage}"])
+        for repair_event in repaired:
+            output.row(["repaired", f"{repair_event['remedy']}, {repair_event['at']}"])
+        output.note(f"{count} problems up to sequence {until} of {model.stream}")
+    if count:
+        output.note(
+            "do not delete the tables or older copies, and do not restart nats-server: it may cut the log there. "
+            "Take a copy with `projections streams backup --unverified`; `projections repair` shows how they can be restored"
+        )
+    return ExitCode.CONFLICT if count else ExitCode.OK
+
+
+async def _passes(
+    log: JetStreamLog, model: ReadModel, rate: float | None, *, each_server: bool
+) -> AsyncIterator[tuple[str | None, ScrubPass]]:
+    """A pass over the log; with `each_server` one of each server of a cluster, with the name of the server."""
+    from eventlog.admin.repair.diagnosis import each_leads
+    from eventlog.admin.scrub import LogScrubber
+    from eventlog.jetstream.message_reader import MessageReader
+
+    def scrubber() -> LogScrubber:
+        reader = MessageReader(log.connection, model.stream)
+        return LogScrubber(reader, model.registry, log.head, folds=model.folds, share=1, from_leader=each_server)
+
+    if each_server:
+        async for server in each_leads(log.connection, model.stream):
+            yield server or None, await scrubber().scrub(rate=rate)
+    else:
+        yield None, await scrubber().scrub(rate=rate)
+
 
 _directory = click.Path(path_type=Path, file_okay=False)
 
@@ -66,8 +208,8 @@ async def repair(
     around it, and the log that the tables were made from. A tombstone is an event with the name and the reason; the tables then
     have to be rebuilt.
     """
-    from eventlog.admin.repair.repair import StreamRepair  # noqa: PLC0415 - slow
-    from eventlog.admin.repair.rewriting import Operator  # noqa: PLC0415 - slow
+    from eventlog.admin.repair.repair import StreamRepair
+    from eventlog.admin.repair.rewriting import Operator
 
     if tombstone and not (operator and reason):
         raise click.UsageError("--tombstone needs --operator NAME and --reason TEXT", click.get_current_context())
@@ -85,17 +227,17 @@ async def repair(
 
 async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, model: ReadModel) -> Witness:
     """The knowledge of the tables, if they are of this incarnation."""
-    from eventlog.admin.repair.diagnosis import Witness  # noqa: PLC0415 - slow
-    from projections.store import KEYS  # noqa: PLC0415 - slow
-    from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
+    from eventlog.admin.repair.diagnosis import Witness
+    from projections.store import KEYS
+    from projections.stores.databases import reader_at
 
     reader: Reader = await stack.enter_async_context(reader_at(database))
     incarnation = (await log.head()).incarnation
-    ours = [one for name, one in (await reader.checkpoints()).items() if name in {p.name for p in model.projections}]
-    ours = [one for one in ours if one.incarnation == incarnation]
-    if not ours:
+    names = {projection.name for projection in model.projections}
+    checkpoints = [c for name, c in (await reader.checkpoints()).items() if name in names and c.incarnation == incarnation]
+    if not checkpoints:
         return Witness()
-    end = max(ours, key=lambda one: (one.sequence, one.digest is not None))
+    end = max(checkpoints, key=lambda checkpoint: (checkpoint.sequence, checkpoint.digest is not None))
 
     async def subject_at(sequence: int) -> str | None:
         row = await reader.fetch_one(f"SELECT subject FROM {KEYS.name} WHERE sequence = $1", sequence)  # noqa: S608 - a fixed name
@@ -105,15 +247,15 @@ async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, mode
 
 
 async def _sources(stack: AsyncExitStack, log: JetStreamLog, model: ReadModel, backups: Sequence[Path]) -> Sequence[RepairSource]:
-    from eventlog.admin.repair.sources import Replicas, backup_source  # noqa: PLC0415 - slow
-    from eventlog.jetstream.message_reader import MessageReader  # noqa: PLC0415 - slow
+    from eventlog.admin.repair.sources import Replicas, backup_source
+    from eventlog.jetstream.message_reader import MessageReader
 
     incarnation = (await log.head()).incarnation
-    found = [
+    copies = [
         await stack.enter_async_context(backup_source(directory, log.connection, model.stream, incarnation))
         for directory in backups
     ]
-    return (Replicas(MessageReader(log.connection, model.stream)), *found)
+    return (Replicas(MessageReader(log.connection, model.stream)), *copies)
 
 
 def _show(output: Output, done: Repair, *, applied: bool) -> int:
@@ -126,18 +268,18 @@ def _show(output: Output, done: Repair, *, applied: bool) -> int:
                 "rebuild": not done.same,
                 "damaged": [
                     {
-                        "sequence": one.fault.sequence,
-                        "subject": one.fault.subject,
-                        "problem": one.fault.problem,
-                        "remedy": one.source,
+                        "sequence": remedy.fault.sequence,
+                        "subject": remedy.fault.subject,
+                        "problem": remedy.fault.problem,
+                        "remedy": remedy.source,
                     }
-                    for one in done.remedies
+                    for remedy in done.remedies
                 ],
             }
         )
     else:
-        for one in done.remedies:
-            output.row(["repaired" if applied else "damaged", str(one)])
+        for remedy in done.remedies:
+            output.row(["repaired" if applied else "damaged", str(remedy)])
     if not done.remedies:
         output.note(f"{done.stream} is whole up to sequence {done.end}")
     elif not applied:

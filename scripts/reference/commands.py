@@ -12,7 +12,7 @@ import click
 from gctd.cli.root import PROGRAM as GCTD
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from pantry.cli.root import PROGRAM as PANTRY
-from projections.cli.root import PROGRAM as PROJECTIONS
+from projections.cli import PROGRAM as PROJECTIONS
 from reference import paragraph
 
 _INTRODUCTION = """# Commands and options

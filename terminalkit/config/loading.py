@@ -74,7 +74,9 @@ def load(
     """
     fields = fields_of(cls, prefix)
     errors: list[str] = []
-    in_file = _read(file, fields, errors) if file is not None else {}
+    in_file = {} if file is None else read_file(file)
+    known = {field.key.lower() for field in fields}
+    errors.extend(f"{file}: {key} is unknown{suggestion(key, known)}" for key in in_file.keys() - known)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for field in fields:
@@ -118,22 +120,22 @@ def _made(field: Field, origin: str, where: str, make: Any, given: Any) -> tuple
         raise _BadValue(f"{where}: {details} (it is {shown})") from error
 
 
-def _read(file: Path, fields: list[Field], errors: list[str]) -> dict[str, Any]:
-    """The values of a file by key, in lower case."""
+def file_of(name: str) -> Path | None:
+    """The settings file of a name: in the working directory, else in the home directory; None if there is none."""
+    return next((place for place in (Path(name), Path.home() / name) if place.is_file()), None)
+
+
+def read_file(file: Path) -> Mapping[str, Any]:
+    """The values of a settings file by their keys in lower case. Raises SettingsError."""
     import yaml  # noqa: PLC0415 - slow, and most programs have no file
 
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"{file} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        if content is None:
-            return {}
+    if not isinstance(content, dict | None):
         raise SettingsError(f"{file}: the file must have keys and values")
-    found = dict(_flatten(content))
-    known = {field.key.lower() for field in fields}
-    errors.extend(f"{file}: {key} is unknown{suggestion(key, known)}" for key in found.keys() - known)
-    return found
+    return dict(_flatten(content or {}))
 
 
 def _flatten(content: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -169,7 +171,7 @@ class SettingsSource(Generic[C]):
         systems if several fit.
         """
         env = {self.spellings[name]: value for name, value in os.environ.items() if name in self.spellings} | dict(os.environ)
-        found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
+        found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or file_of(self.file))
         return self._of_running_system(found, running) if running else found
 
     def _of_running_system(self, loaded: LoadedSettings[C], names: Collection[str]) -> LoadedSettings[C]:
@@ -224,6 +226,3 @@ class SettingsSource(Generic[C]):
     def types(self) -> Mapping[str, Any]:
         """The types of the settings that commands may have flags for, by name: all but the secrets."""
         return {f.name: f.attribute.type for f in fields_of(self.cls, self.prefix) if not f.about.secret}
-
-    def _found(self) -> Path | None:
-        return next((place for place in (Path(self.file), Path.home() / self.file) if place.is_file()), None)

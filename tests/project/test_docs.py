@@ -41,7 +41,7 @@ from pantry.cli.root import PROGRAM as PANTRY
 from pantry.http.api import TABLE as PANTRY_TABLE
 from pantry.settings import SETTINGS as PANTRY_SETTINGS
 from pantry.settings import Settings as PantrySettings
-from projections.cli.root import PROGRAM as PROJECTIONS
+from projections.cli import PROGRAM as PROJECTIONS
 from servicekit.readside import ReadSide
 from servicekit.serving.background import BackgroundWork
 from terminalkit.exits import ExitCode

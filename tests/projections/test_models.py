@@ -13,7 +13,7 @@ import pytest
 from gctd.readmodel import MODEL as TRACKER
 from pantry.readmodel import MODEL as PANTRY
 from projections import models
-from projections.cli.root import PROGRAM
+from projections.cli import PROGRAM
 from projections.errors import ModelUnknown
 from tests.support import ROOT
 from tests.support.readside import ledger

@@ -9,13 +9,13 @@ import pytest
 
 from gctd.readmodel import MODEL as TRACKER
 from pantry.readmodel import MODEL as PANTRY
-from projections.cli import configured
+from projections.cli import options
 from projections.model import ReadModel
 from terminalkit.config.running import announced
 
 
 def address_of(model: ReadModel) -> str | None:
-    return configured.address_of(model.settings, model.settings.database, {})
+    return options.address_of(model.settings, model.settings.database, {})
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +54,8 @@ def test_the_running_service_gives_both_addresses_or_none(places: tuple[Path, Pa
     settings = PANTRY.settings
     with announced("pantry up", {"PANTRY_DATABASE_URL": "sqlite:/a.db", "PANTRY_NATS_URL": "nats://a"}):
         assert address_of(PANTRY) == "sqlite:/a.db"
-        assert configured.address_of(settings, settings.nats, {settings.database: "sqlite:/a.db"}) == "nats://a"
-        assert configured.address_of(settings, settings.nats, {settings.database: "sqlite:/b.db"}) is None
+        assert options.address_of(settings, settings.nats, {settings.database: "sqlite:/a.db"}) == "nats://a"
+        assert options.address_of(settings, settings.nats, {settings.database: "sqlite:/b.db"}) is None
         assert address_of(TRACKER) is None
         with announced("gctd up", {"PANTRY_DATABASE_URL": "sqlite:/c.db"}), pytest.raises(click.UsageError, match="several"):
             address_of(PANTRY)

@@ -1,15 +1,18 @@
-"""`projections streams plan | apply | backup | restore`."""
+"""`projections events`, and `projections streams plan | apply | backup | restore`."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
-from projections.cli.options import connected, declared, nats_option, replicas_of
+from projections.cli.options import connected, declared, model_option, nats_option, opened_log, replicas_of
 from terminalkit.commands.command import command, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
@@ -17,11 +20,101 @@ from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from eventlog import AggregateId, Commit
     from eventlog.admin.backup import StreamCopy
     from eventlog.admin.declarations import Stream
     from eventlog.admin.reconcile import Drift
+    from projections.model import ReadModel
+
+
+class _Aggregate(click.ParamType["AggregateId"]):
+    """An aggregate by its subject."""
+
+    name = "aggregate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AggregateId:
+        from eventlog import AggregateId
+
+        try:
+            return AggregateId.parse(value)
+        except ValueError:
+            self.fail(f"{value!r} is not <service>.<aggregate>.<id>, as in bank.account.anna", param, ctx)
+
+
+@click.command(
+    epilog=examples(
+        "projections events --from 1000 --to 2000",
+        "projections events --aggregate bank.account.anna",
+        "projections events --type MoneyMoved --json | jq .data.cents",
+        "projections events --follow",
+    )
+)
+@model_option
+@nats_option
+@click.option("--from", "first", type=click.IntRange(min=1), help="First sequence.  [default: the first; --follow: what is new]")
+@click.option("--to", "last", type=click.IntRange(min=1), help="Last sequence.  [default: the last one there is]")
+@click.option("--follow", is_flag=True, help="Continue with new events until interrupted.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Only events of that type; may be given again.")
+@click.option("--aggregate", type=_Aggregate(), metavar="SUBJECT", help="Only events of that aggregate: bank.account.anna.")
+@command(logs=True)
+async def events(
+    invocation: Invocation,
+    *,
+    model: ReadModel,
+    nats_url: str,
+    first: int | None,
+    last: int | None,
+    types: tuple[str, ...],
+    aggregate: AggregateId | None,
+    follow: bool,
+) -> int:
+    """Print events in the order of the log, one per line; with --json one JSON object per line."""
+    if follow and last is not None:
+        raise click.UsageError("--follow has no end: leave --to out", click.get_current_context())
+    async with opened_log(nats_url, model) as log:
+        head = await log.head()
+        after = (head.last if follow else head.first - 1) if first is None else first - 1
+        until = None if follow else min(last or head.last, head.last)
+        if until is not None and until <= after:
+            return ExitCode.OK
+        batches: Any = log.follow(after=after, until=until, aggregate=aggregate)
+        async with aclosing(batches):
+            async for commits in batches:
+                for record in (record for commit in commits for record in _records(commit)):
+                    if not types or record["type"] in types:
+                        _print(invocation.output, record)
+    return ExitCode.OK
+
+
+def _print(output: Output, record: dict[str, Any]) -> None:
+    if output.json:
+        output.record(record)
+        return
+    data = json.dumps(record["data"], ensure_ascii=False)
+    output.row([record["position"], record["at"] or "-", record["aggregate"], record["type"] or "(unreadable)", data])
+
+
+def _records(commit: Commit) -> Iterator[dict[str, Any]]:
+    from eventlog.history.search import records
+    from projections.model import timestamp_text
+
+    for record in records(commit):
+        place = {"sequence": commit.sequence, "aggregate": record.aggregate, "position": str(record.position)}
+        data = json.loads(bytes(record.data))
+        if record.problem is not None or record.at is None:
+            yield place | {"at": None, "type": None, "data": data, "problem": record.problem}
+            continue
+        names = ("key", "fingerprint", "correlation", "causation")
+        context = {name: value for name in names if (value := getattr(record.context, name)) is not None}
+        yield place | {
+            "commit": record.commit,
+            "at": timestamp_text(record.at),
+            "type": record.type,
+            "version": record.version,
+            "data": data,
+            **context,
+        }
+
 
 file_option = click.option(
     "--file",
@@ -52,11 +145,10 @@ async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, repl
 
     Settings of the services for sizes and times of streams replace the fields of the file, as when the services start.
     """
-    from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
+    from eventlog.admin import reconcile as server
 
-    wanted = declared(file, replicas)
     async with connected(nats_url) as connection:
-        return _show(invocation.output, await server.plan(connection, wanted))
+        return _show(invocation.output, await server.plan(connection, declared(file, replicas)))
 
 
 @streams.command(epilog=examples("projections streams apply", "projections streams apply --replicas 3"))
@@ -72,11 +164,10 @@ async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, rep
 
     Settings of the services for sizes and times of streams replace the fields of the file, as when the services start.
     """
-    from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
+    from eventlog.admin import reconcile as server
 
-    wanted = declared(file, replicas)
     async with connected(nats_url) as connection:
-        return _show(invocation.output, await server.apply(connection, wanted, new_keys=new_keys))
+        return _show(invocation.output, await server.apply(connection, declared(file, replicas), new_keys=new_keys))
 
 
 directory_argument = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
@@ -119,14 +210,14 @@ async def backup(
     The keys of persons are left out: they are copied by their name, to another place, and kept for a short time. Queue, presence
     and tables are rebuilt from the rest.
     """
-    from eventlog.admin import declarations  # noqa: PLC0415 - slow
-    from eventlog.admin.backup import StreamNotThere, back_up  # noqa: PLC0415 - slow
-    from eventlog.admin.copy_check import check_copy  # noqa: PLC0415 - slow
+    from eventlog.admin import declarations
+    from eventlog.admin.backup import StreamNotThere, back_up
+    from eventlog.admin.copy_check import check_copy
 
     if verify:
         return await _verify(invocation, directory)
-    found = declarations.load(file)
-    chosen = found.only(*names).streams if names else found.lasting
+    declared_streams = declarations.load(file)
+    chosen = declared_streams.only(*names).streams if names else declared_streams.lasting
     await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
     copied, absent = [], []
     async with connected(nats_url) as connection:
@@ -144,11 +235,11 @@ async def backup(
     return _show_copies(invocation.output, copied)
 
 
-def _check_some(absent: Sequence[Stream], wanted: Sequence[Stream]) -> None:
+def _check_some(absent: Sequence[Stream], chosen: Sequence[Stream]) -> None:
     """Refuse a copy without an event stream, before the rest is copied. Raises StreamNotThere."""
-    from eventlog.admin.backup import StreamNotThere  # noqa: PLC0415 - slow
+    from eventlog.admin.backup import StreamNotThere
 
-    logs = [stream.name for stream in wanted if stream.incarnation] or [stream.name for stream in wanted]
+    logs = [stream.name for stream in chosen if stream.incarnation] or [stream.name for stream in chosen]
     if {stream.name for stream in absent}.issuperset(logs):
         raise StreamNotThere(
             f"the server has no stream {' or '.join(logs)}, and no copy was made: check the address of the server, or give the "
@@ -157,20 +248,20 @@ def _check_some(absent: Sequence[Stream], wanted: Sequence[Stream]) -> None:
 
 
 async def _verify(invocation: Invocation, directory: Path) -> int:
-    from eventlog.admin import backup as of  # noqa: PLC0415 - slow
-    from eventlog.admin.copy_check import CopyDamaged, check_copy  # noqa: PLC0415 - slow
+    from eventlog.admin import backup as of
+    from eventlog.admin.copy_check import CopyDamaged, check_copy
 
     files = of.copies(directory)
     if not files:
         raise of.BackupInvalid(f"there is no copy of a stream in {directory}")
     sound, damaged = [], []
-    for one in files:
+    for file in files:
         try:
-            digest = await check_copy(one)
+            digest = await check_copy(file)
         except (of.BackupInvalid, CopyDamaged) as error:
             damaged.append(str(error))
         else:
-            sound.append(attrs.evolve(of.described(one), verified=True, digest=digest))
+            sound.append(attrs.evolve(of.described(file), verified=True, digest=digest))
     _show_copies(invocation.output, sound)
     if damaged:
         raise CopyDamaged("; ".join(damaged))
@@ -190,7 +281,7 @@ async def restore(invocation: Invocation, *, nats_url: str, replicas: int, direc
     All copies are checked first. A stream that has had a record is never replaced: exit code 5. A stream takes no writes until
     all of its records are there. If the command was killed, the same command completes it.
     """
-    from eventlog.admin import backup as of  # noqa: PLC0415 - slow
+    from eventlog.admin import backup as of
 
     files = of.copies(directory)
     if not files:
@@ -198,7 +289,7 @@ async def restore(invocation: Invocation, *, nats_url: str, replicas: int, direc
     described = [of.described(file) for file in files]
     async with connected(nats_url) as connection:
         await of.check_free(connection, described)
-        return _show_copies(invocation.output, [await of.restore(connection, one, replicas=replicas) for one in files])
+        return _show_copies(invocation.output, [await of.restore(connection, file, replicas=replicas) for file in files])
 
 
 def _show_copies(output: Output, copied: Sequence[StreamCopy]) -> int:
