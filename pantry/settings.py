@@ -83,8 +83,5 @@ class Settings:
     )
 
 
-_OTHER_SPELLINGS = {"PANTRY_LOGLEVEL": "PANTRY_LOG_LEVEL", "PANTRY_LOGFORMAT": "PANTRY_LOG_FORMAT"}
-
-
-SETTINGS = SettingsSource(Settings, "PANTRY", ".pantry.yaml", spellings=_OTHER_SPELLINGS)
+SETTINGS = SettingsSource(Settings, "PANTRY", ".pantry.yaml")
 """Sources of the settings: flags, variables, the file, for commands the running system, defaults."""

@@ -36,7 +36,7 @@ class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
     task_id: str
     commit_sha: str
     summary: Summary
-    measured: Summary | None = None
+    measured: Summary
     analyzed_at: datetime
     ref: str = ""
     engine: str = ""

@@ -241,6 +241,8 @@ class Analysis(Resource, frozen=True, kw_only=True):
     id: str
     repo_info: RepoInfo
     summary: Summary
+    measured: Summary
+    states: Mapping[str, int]
     analyzed_at: datetime
     task_id: str = ""
     repo_id: str = ""
@@ -248,19 +250,17 @@ class Analysis(Resource, frozen=True, kw_only=True):
     entries: Sequence[Entry] = ()
     uncovered: Sequence[PackageProblem] = ()
     warnings: Sequence[LeftOut] = ()
-    measured: Summary | None = None
-    states: Mapping[str, int] | None = None
     platform: str = ""
 
     @property
-    def unmeasured(self) -> int | None:
-        """The number of functions that are not measured; None if the server does not report it."""
-        return None if self.measured is None else self.summary.total_funcs - self.measured.total_funcs
+    def unmeasured(self) -> int:
+        """The number of functions that are not measured."""
+        return self.summary.total_funcs - self.measured.total_funcs
 
     @property
     def unmeasured_states(self) -> Mapping[str, int]:
-        """The number of functions that are not measured, by state; empty if the server does not report it."""
-        return {state: count for state, count in (self.states or {}).items() if count and state not in _COUNTED_APART}
+        """The number of functions that are not measured, by state."""
+        return {state: count for state, count in self.states.items() if count and state not in _COUNTED_APART}
 
     engine: str = ""
     crap_version: str = ""

@@ -30,7 +30,6 @@ _MOST_FUNCTIONS = 1_000_000
 """Functions of all reports that one history reads."""
 
 NEVER = "the setting store_source of the project is never: its source is not kept, and not shown"
-OLDER = "the analysis is older than the setting store_source: analyse the commit again to see its source"
 GONE = "the stored source of this analysis is gone: analyse the commit again"
 
 
@@ -175,8 +174,6 @@ class FunctionLookup:
         """Return the source of a file of an analysis, or None and the reason."""
         if self._is_hidden(analysis, repo):
             return None, NEVER
-        if analysis.sources_digest is None:
-            return None, OLDER
         sources = await self._sources(analysis)
         if sources is None:
             return None, GONE

@@ -65,12 +65,11 @@ class Analysis:
 
     `sandbox`: the confinement of the repository's code during its tests: `bubblewrap`, `namespaces`, `landlock` (files only) or
     `none`; empty if unknown.
-    `measured` is the summary of the functions with known coverage. `states` has the number of functions by state. Both are None
-    if
-    the engine does not report them. `tests` has the outcome of each package, `platform` the platform of the build.
+    `measured` is the summary of the functions with known coverage. `states` has the number of functions by state. `tests` has the
+    outcome of each package, `platform` the platform of the build.
     `source`: `tests` if the worker ran the tests, `upload` if the profile was uploaded. `reused_from`: the task that made the
     analysis, if the analysis is also the result of a later task; empty for the task that made it. `sources` names the kept source
-    (`gctd.engines.functions.sources`). `store_source` is the setting of that name; empty: the analysis is older than the setting.
+    (`gctd.engines.functions.sources`). `store_source` is the setting of that name.
     `projects` has the names of all projects at the commit; empty if unknown.
     """
 
@@ -78,6 +77,8 @@ class Analysis:
     ref: str
     commit_sha: str
     summary: Summary
+    measured: Summary
+    states: dict[str, int]
     engine: str
     engine_version: str
     crap_version: str
@@ -86,19 +87,17 @@ class Analysis:
     report: Blob
     analyzed_at: datetime
     duration_ms: int
+    store_source: str
     profile: Blob | None = None
     profile_path: str | None = None
     metadata: Metadata = Metadata()
     uncovered: tuple[PackageProblem, ...] = ()
     sandbox: str = ""
-    measured: Summary | None = None
-    states: dict[str, int] | None = None
     tests: Blob | None = None
     platform: str = ""
     source: str = "tests"
     reused_from: str = ""
     sources: Blob | None = None
-    store_source: str = ""
     projects: tuple[str, ...] = ()
 
 

@@ -123,7 +123,7 @@ VerdictEvent = VerdictAsked | VerdictGiven | VerdictDropped
 # State
 
 
-@REGISTRY.state(CATEGORY, version=2, reads=[1])
+@REGISTRY.state(CATEGORY)
 @attrs.frozen(kw_only=True)
 class Verdict:
     """A verdict; `result` is `unknown` until it is given. `dropped`: its repository was removed."""

@@ -68,8 +68,8 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     coverage: float | None
     stmt_coverage: float | None
     crap: float
+    state: State
     differs: Difference | None = None
-    state: State = State.UNTOLD
     reason: str = ""
     identity: Identity | msgspec.UnsetType = msgspec.UNSET
     key: str | msgspec.UnsetType = msgspec.UNSET
@@ -137,20 +137,20 @@ class Report:
 
     `entries` are in order of falling CRAP value, then file, then line. `engine_version` is the engine's own version,
     `crap_version` the version of the go-crap whose rules it follows (`v<major>.<minor>.<patch>`). `summary` covers all functions,
-    `measured` the functions with known coverage. `states` counts all functions by state. The last two are None in reports older
-    than states. `excluded` are the functions that a rule leaves out (their `reason`): they are in no figure but `states`.
+    `measured` the functions with known coverage. `states` counts all functions by state. `excluded` are the
+    functions that a rule leaves out (their `reason`): they are in no figure but `states`.
     """
 
     engine: str
     engine_version: str
     crap_version: str
     summary: ReportSummary
+    measured: ReportSummary
+    states: Mapping[str, int]
     entries: tuple[FunctionEntry, ...]
     counts: Counts
     profile: ProfileFacts | None = None
     warnings: tuple[ReportWarning, ...] = ()
-    measured: ReportSummary | None = None
-    states: Mapping[str, int] | None = None
     excluded: tuple[FunctionEntry, ...] = ()
     excluded_files: tuple[ExcludedFile, ...] = ()
 

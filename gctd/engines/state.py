@@ -17,7 +17,6 @@ class State(StrEnum):
     - `generated`: a program wrote its file.
     - `excluded`: a rule leaves it out.
     - `unknown`: no fact about its coverage is known.
-    - `untold`: the engine of the report does not report states.
     """
 
     MEASURED = "measured"
@@ -29,7 +28,6 @@ class State(StrEnum):
     GENERATED = "generated"
     EXCLUDED = "excluded"
     UNKNOWN = "unknown"
-    UNTOLD = "untold"
 
     @property
     def known(self) -> bool:

@@ -104,8 +104,8 @@ class Comment:
                 yield table((title, "Reason"), [*rows, *more])
 
     def _figures(self) -> Iterator[str]:
-        new = self.after.known or self.after.summary
-        old = (self.before.known or self.before.summary) if self.before else None
+        new = self.after.known
+        old = self.before.known if self.before else None
         over = f"Risky (CRAP over {threshold_of(self.after.flags):g})"
         if old is None:
             figures = [("Functions", f"{new.total_funcs}"), (over, f"{new.exceeded}"), ("Average", f"{new.average:.2f}")]
@@ -176,10 +176,9 @@ class Comment:
             yield _folded(f"{self.after.risky} risky (CRAP over {threshold:g}), the worst first", text)
 
     def _gaps(self) -> Iterator[str]:
-        known = self.after.known
-        unmeasured = self.after.summary.total_funcs - known.total_funcs if known else 0
+        unmeasured = self.after.summary.total_funcs - self.after.known.total_funcs
         if unmeasured:
-            states = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in (self.after.states or {}).items())
+            states = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self.after.states.items())
             yield f"{unmeasured} functions are not measured and not in these figures ({states})."
         if self.after.uncovered:
             rows = [(code(package.path), plain(package.reason)) for package in self.after.uncovered[:ROWS]]

@@ -124,7 +124,7 @@ def _left_out(analysis: AnalysisView, report: Report, over: Sequence[FunctionEnt
     if len(unmeasured) > NOTES:
         yield f"{len(unmeasured) - NOTES} more functions are not measured"
     if hidden := report.summary.total_funcs - len(report.entries):
-        risky = (report.measured or report.summary).exceeded - len(over)
+        risky = report.measured.exceeded - len(over)
         yield f"the report was shortened (--min, --top): {hidden} functions are not in it, {risky} of them over {threshold:g}"
     if len(over) > MOST:
         yield f"{len(over) - MOST} more functions are over {threshold:g}"

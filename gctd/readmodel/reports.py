@@ -47,7 +47,7 @@ class FunctionView(msgspec.Struct, frozen=True, gc=False):
     coverage: float | None
     stmt_coverage: float | None
     crap: float
-    state: str = "untold"
+    state: str
     reason: str = ""
     identity: BodyView | None = None
 

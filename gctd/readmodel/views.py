@@ -104,8 +104,8 @@ class TaskView:
 class AnalysisView:
     """The result of one task; its report is in the blob store.
 
-    `known` is the summary of the functions with known coverage, `states` the number of functions by state; both are None if the
-    engine does not report them. `baseline`: the analysis serves only as a base of comparisons. `sources_digest` and
+    `known` is the summary of the functions with known coverage, `states` the number of functions by state.
+    `baseline`: the analysis serves only as a base of comparisons. `sources_digest` and
     `store_source`: see Analysis.
     """
 
@@ -134,8 +134,8 @@ class AnalysisView:
     rescored_from: str | None
     measured: int
     sandbox: str
-    known: Summary | None
-    states: dict[str, int] | None
+    known: Summary
+    states: dict[str, int]
     platform: str
     source: str
     baseline: bool
@@ -144,8 +144,8 @@ class AnalysisView:
 
     @property
     def risky(self) -> int:
-        """Functions over the threshold with known coverage; all functions over it if the engine does not report states."""
-        return (self.known or self.summary).exceeded
+        """Functions over the threshold with known coverage."""
+        return self.known.exceeded
 
     @classmethod
     def of(cls, row: Row) -> AnalysisView:
@@ -155,8 +155,8 @@ class AnalysisView:
         fields["flags"] = _decoded(fields["flags"], tuple[str, ...])
         fields["metadata"] = _decoded(fields["metadata"], Metadata)
         fields["uncovered"] = _decoded(fields["uncovered"], tuple[PackageProblem, ...])
-        fields["known"] = _decoded(fields["known"], Summary | None)
-        fields["states"] = _decoded(fields["states"], dict[str, int] | None)
+        fields["known"] = _decoded(fields["known"], Summary)
+        fields["states"] = _decoded(fields["states"], dict[str, int])
         fields["baseline"] = bool(fields["baseline"])
         return cls(summary=summary, **fields)
 

@@ -84,7 +84,7 @@ class SessionBody:
     id: str = member()
     name: str = member(description="the name of the device; empty for a browser that signed in with the token itself")
     scope: Scope | Unset = member(default=UNSET, description="the rights of the device; without it the rights of the token")
-    opened_at: datetime | Unset = member(default=UNSET)
+    opened_at: datetime = member()
     expires_at: datetime = member()
     current: bool = member(description="whether it is the session of this request")
 
@@ -96,7 +96,7 @@ class SessionBody:
             id=session.id,
             name=session.name,
             scope=scope,
-            opened_at=session.opened_at or UNSET,
+            opened_at=session.opened_at,
             expires_at=session.expires_at,
             current=current,
         )

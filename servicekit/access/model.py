@@ -79,11 +79,6 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def row_of(session: Session) -> dict[str, Any]:
-    """Return the members of a session in the table. Empty ones are left out, so that rows of older sessions stay the same."""
-    return {name: value for name, value in attrs.asdict(session).items() if value not in ("", None)}
-
-
 def _rows(commit: Commit) -> Iterable[Change]:
     state: Token = commit.state
     row = (
@@ -95,7 +90,7 @@ def _rows(commit: Commit) -> Iterable[Change]:
         state.expires_at,
         state.used_at,
         state.revoked_at,
-        _encode([row_of(session) for session in state.sessions]).decode(),
+        _encode(state.sessions).decode(),
         commit.sequence,
     )
     return (Put(TOKENS, row),)

@@ -96,14 +96,14 @@ MOST_PAIRINGS = 5
 
 @attrs.frozen(kw_only=True)
 class Session:
-    """An open session of a browser. `name` and `scope` as in `SessionOpened`; `opened_at` is None in old states."""
+    """An open session of a browser. `name` and `scope` as in `SessionOpened`."""
 
     id: str
     digest: str
     expires_at: datetime
+    opened_at: datetime
     name: str = ""
     scope: str = ""
-    opened_at: datetime | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -368,7 +368,6 @@ def token_decider(category: str) -> TokenDecider:
 
 def register(registry: Registry, category: str) -> None:
     """Register the events and the state of tokens with the types of a service."""
-    for event in (TokenIssued, TokenUsed, TokenRevoked, PairingOffered, SessionClosed):
+    for event in (TokenIssued, TokenUsed, TokenRevoked, PairingOffered, SessionOpened, SessionClosed):
         registry.event(event.__name__)(event)
-    registry.event(SessionOpened.__name__, version=2, reads=[1])(SessionOpened)
-    registry.state(category, version=2, reads=[1])(Token)
+    registry.state(category)(Token)

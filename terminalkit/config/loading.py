@@ -151,14 +151,13 @@ def _flatten(content: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
 class SettingsSource(Generic[C]):
     """The settings of one program: their class, the prefix of their variables, the name of the file with them.
 
-    The file is looked for in the working directory, then in the home directory. `spellings` are other names of variables, and
-    `others` variables with the prefix that are not settings.
+    The file is looked for in the working directory, then in the home directory. `others` are
+    variables with the prefix that are not settings.
     """
 
     cls: type[C]
     prefix: str
     file: str
-    spellings: Mapping[str, str] = attrs.field(factory=dict)
     others: frozenset[str] = frozenset()
 
     def load(
@@ -170,8 +169,7 @@ class SettingsSource(Generic[C]):
         (`terminalkit.config.running`). Raises SettingsError, which names every value that cannot be right and its origin, or the
         systems if several fit.
         """
-        env = {self.spellings[name]: value for name, value in os.environ.items() if name in self.spellings} | dict(os.environ)
-        found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or file_of(self.file))
+        found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=os.environ, file=file or file_of(self.file))
         return self._of_running_system(found, running) if running else found
 
     def _of_running_system(self, loaded: LoadedSettings[C], names: Collection[str]) -> LoadedSettings[C]:
@@ -207,7 +205,7 @@ class SettingsSource(Generic[C]):
 
         Variables that Kubernetes sets for a service of this name are not among them.
         """
-        known = {field.env for field in fields_of(self.cls, self.prefix)} | self.spellings.keys() | self.others
+        known = {field.env for field in fields_of(self.cls, self.prefix)} | self.others
         found = []
         for name in sorted(env):
             if not name.startswith(f"{self.prefix}_") or name in known or _KUBERNETES.search(name):

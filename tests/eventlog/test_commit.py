@@ -58,6 +58,20 @@ def test_versions_that_only_lack_fields_with_defaults_are_read_as_they_are() -> 
         registry.event("Other", version=2, reads=[2])(attrs.make_class("Other", []))
 
 
+def test_an_upcaster_lifts_the_fields_of_an_old_version() -> None:
+    registry = Registry()
+
+    @registry.event("Moved", version=2)
+    @attrs.frozen
+    class Moved:
+        cents: int
+
+    with pytest.raises(UndecodableCommit, match="version 1 has no upcaster"):
+        registry.decode("Moved", 1, b'{"amount":5}')
+    registry.upcast("Moved", 1)(lambda fields: {"cents": fields["amount"]})
+    assert registry.decode("Moved", 1, b'{"amount":5}') == Moved(5)
+
+
 FAULTS = [KeyError("cents"), AttributeError("no cents"), IndexError("no cents"), ZeroDivisionError("by cents"), OSError("cents")]
 
 

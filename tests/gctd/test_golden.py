@@ -104,16 +104,3 @@ def _registry(cls: Any, version: int = 1) -> Registry:
 def test_a_changed_field_without_a_new_version_is_noticed(changed: Any) -> None:
     assert differences(_registry(Before), "Happened", 1, SAMPLE) is None
     assert differences(_registry(changed), "Happened", 1, SAMPLE) is not None
-
-
-def test_an_upcaster_lifts_an_old_version() -> None:
-    registry = _registry(Renamed, version=2)
-    with pytest.raises(UndecodableCommit, match="no upcaster"):
-        registry.decode("Happened", 1, SAMPLE)
-    registry.upcast("Happened", 1)(lambda fields: {"quantity": fields["amount"], "note": fields["note"]})
-    assert registry.decode("Happened", 1, SAMPLE) == Renamed(quantity=1, note="n")
-
-
-def test_a_version_from_the_future_is_refused() -> None:
-    with pytest.raises(UndecodableCommit, match="newer than this program"):
-        _registry(Before).decode("Happened", 2, SAMPLE)

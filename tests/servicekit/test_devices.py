@@ -6,16 +6,14 @@ import asyncio
 from datetime import timedelta
 
 import attrs
-import msgspec
 import pytest
 
 from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller, Scope
 from servicekit.access.devices import CODE, DEVICE, Devices, NoSuchSession, PairingRefused
 from servicekit.access.issuing import SessionText
-from servicekit.access.model import row_of
 from servicekit.access.service_access import ServiceAccess
-from servicekit.access.tokens import MOST_PAIRINGS, MOST_SESSIONS, RevokeToken, Session, Token, TokenRefused
+from servicekit.access.tokens import MOST_PAIRINGS, MOST_SESSIONS, RevokeToken, Token, TokenRefused
 from tests.servicekit.test_tokens import Clock, issue, opened
 
 
@@ -183,11 +181,3 @@ async def test_the_log_has_digests_only() -> None:
         assert parts.secret not in repr(token)
         assert parts.secret not in repr(offer)
         assert parts.secret not in repr(found)
-
-
-def test_a_session_of_an_old_state_has_the_row_that_it_had() -> None:
-    """Tables that an older version wrote are equal to a rebuild by this one."""
-    old = msgspec.convert({"id": "s1", "digest": "d", "expires_at": Clock().now}, Session)
-    assert list(row_of(old)) == ["id", "digest", "expires_at"]
-    new = attrs.evolve(old, name="phone", scope="read", opened_at=Clock().now)
-    assert msgspec.convert(row_of(new), Session) == new

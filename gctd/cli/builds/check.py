@@ -172,12 +172,11 @@ def _show(output: Output, one: ProjectJudgement, *, apart: bool) -> None:
     if apart:
         output.line("")
     analysis = one.after.analysis
-    known = analysis.known or analysis.summary
     output.fields(
         [
             ("project", analysis.project),
             ("base", one.base),
-            ("functions", f"{known.total_funcs} measured of {analysis.summary.total_funcs}"),
+            ("functions", f"{analysis.known.total_funcs} measured of {analysis.summary.total_funcs}"),
             ("risky", f"{analysis.risky}, over {one.rules.threshold:g}"),
             ("gate", RESULTS[one.verdict.result.value]),
             ("reason", one.verdict.reason),

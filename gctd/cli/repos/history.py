@@ -8,7 +8,7 @@ import click
 
 from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
-from gctd.cli.tables.analyses import SUMMARY, figures, known_of
+from gctd.cli.tables.analyses import SUMMARY, figures
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
@@ -118,7 +118,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
 def _show_diff(output: Output, found: Diff, limit: int | None) -> None:
     """Show a difference, with at most `limit` functions of each list, of which `found` may have more."""
     functions, kept = found.functions[:limit], found.kept[:limit]
-    old, new = known_of(found.before), known_of(found.after)
+    old, new = found.before.measured, found.after.measured
     output.fields(
         [
             ("project", found.project),

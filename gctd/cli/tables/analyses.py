@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Point
-from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
+from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem
 from terminalkit import Column, Output
-from terminalkit.display.table import NOT_MEASURED, Cell, Painted, duration, percent
+from terminalkit.display.table import Cell, Painted, duration, percent
 
 THRESHOLD = 30.0
 """The CRAP value above which a function is shown as risky."""
@@ -23,7 +23,7 @@ SUMMARY = (
 def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None:
     """The `top` worst functions of all these analyses together, then the figures of each project."""
     worst = sorted(
-        ((analysis, entry) for analysis in analyses for entry in analysis.entries if entry.known or analysis.measured is None),
+        ((analysis, entry) for analysis in analyses for entry in analysis.entries if entry.known),
         key=lambda pair: (-pair[1].crap, pair[0].project, pair[1].file, pair[1].line),
     )[:top]
     several = len(analyses) > 1
@@ -51,7 +51,7 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
             [
                 analysis.project,
                 *figures(analysis),
-                NOT_MEASURED if analysis.unmeasured is None else str(analysis.unmeasured),
+                str(analysis.unmeasured),
                 commit(analysis.repo_info.commit_sha),
                 analysis.engine,
                 duration(analysis.duration_ms / 1000),
@@ -82,14 +82,9 @@ def _show_gaps(output: Output, columns: Sequence[Column], gaps: Sequence[list[st
         output.table([*([Column("PROJECT")] if several else []), *columns], gaps)
 
 
-def known_of(analysis: Analysis | Point) -> Summary:
-    """The figures of the functions that were measured; of all functions if the server does not report which ones were."""
-    return analysis.measured or analysis.summary
-
-
 def figures(analysis: Analysis | Point) -> list[Cell]:
-    """The figures of `known_of`, in the columns of SUMMARY."""
-    summary = known_of(analysis)
+    """The figures of the functions that were measured, in the columns of SUMMARY."""
+    summary = analysis.measured
     exceeded = str(summary.exceeded)
     return [
         str(summary.total_funcs),

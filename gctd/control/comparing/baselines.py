@@ -154,7 +154,6 @@ def different(one: AnalysisView, other: AnalysisView) -> Sequence[str]:
             "Go": minor_of(side.go_version),
             "flags": text_of_flags(flag for flag in side.flags if not flag.startswith(_NO_INFLUENCE)),
             "platform": side.platform,
-            "states of functions": "told" if side.states is not None else "not told",
         }
         for side in (one, other)
     ]

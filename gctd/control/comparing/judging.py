@@ -151,7 +151,7 @@ class Judging:
         the same commits can change it.
         """
         found = await self.look(after, base, rules)
-        waits = after.states is not None and bool(found.baseline.commit) and found.baseline.analysis is None
+        waits = bool(found.baseline.commit) and found.baseline.analysis is None
         if not found.verdict.settled and not waits:
             return found
         if found.id is None:
@@ -215,7 +215,7 @@ class Judging:
             rules.threshold,
         )
         judged = AnalysisJudgement(rules=rules, after=after, baseline=baseline, verdict=found, partial=partial)
-        if after.states is None or not rules.compares or baseline.analysis is not None:
+        if not rules.compares or baseline.analysis is not None:
             return judged
         task = await self._base_task(after, baseline)
         if task is not None and task.status == "completed":  # perhaps since the search for its analysis
@@ -268,8 +268,6 @@ class Judging:
 def verdict_on(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | None) -> GateVerdict:
     """Judge an analysis against its base, for every way to ask. `coverage` may be None if no rule needs it."""
     found = judge(rules, _facts(pair, rules, coverage))
-    if pair.after.states is None:
-        return found.unknown("the analysis does not record which functions are measured: analyse the commit again")
     if not rules.compares:
         return found
     if pair.before is None:
@@ -280,7 +278,7 @@ def verdict_on(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | N
 
 def _facts(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | None) -> GateFacts:
     after = pair.after
-    summary = after.known or after.summary
+    summary = after.known
     entries, shortened = pair.report.entries, pair.report.is_shortened
     own = rules.threshold == threshold_of(after.flags)
     # No hidden function has a higher value than one that is shown.
@@ -301,8 +299,8 @@ def _facts(pair: AnalysisPair, rules: Rules, coverage: StatementCoverage | None)
         changes=None if pair.partial else pair.changes,
         lower_bound=any(package.tested for package in after.uncovered),
         incomplete=coverage is not None and not coverage.complete,
-        measured=after.known is None or after.known.total_funcs > 0 or after.summary.total_funcs == 0,
-        hidden=sum(count for name, count in (after.states or {}).items() if name in lacking) - listed,
+        measured=after.known.total_funcs > 0 or after.summary.total_funcs == 0,
+        hidden=sum(count for name, count in after.states.items() if name in lacking) - listed,
         partial=pair.partial,
         unread=tuple(one for one in pair.report.warnings if one.unread),
     )

@@ -207,7 +207,7 @@ class Reporting:
             return
         commit = await self._commit(state, tasks)
         if (missing := commit.missing()) is not None:
-            await self._execute(state.id, DecideReport(state="error", description=missing, at=_now()))
+            await self._execute(state.id, DecideReport(state="error", description=missing, not_judged=(), at=_now()))
             return
         judged = [await self._contents.judged(state, task.id, store=True) for task in commit.analysed]
         if not any(one.result is Result.UNKNOWN and _base_is_under_way(one) for one in judged):

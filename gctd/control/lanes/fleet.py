@@ -62,7 +62,7 @@ class Fleet:
     def has_fast(self, route: Route) -> bool:
         """Return whether a worker of the route has slots for short jobs: else these go the way of scans.
 
-        Without any worker that takes jobs it is true: the next one has such slots, unless it is of an earlier version.
+        Without any worker that takes jobs it is true: the next one has such slots.
         """
         workers = route.workers if isinstance(route, Only) else tuple(self.workers)
         return any(self.slots(one, fast=True) for one in workers) or not any(self.slots(one, fast=False) for one in workers)

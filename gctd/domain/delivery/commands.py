@@ -39,8 +39,8 @@ class DecideReport:
 
     state: str
     description: str
+    not_judged: tuple[str, ...]
     at: datetime
-    not_judged: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

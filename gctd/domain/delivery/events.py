@@ -48,7 +48,7 @@ class DeliveryScheduled:
     at: datetime
 
 
-@REGISTRY.event("ReportDecided", version=2, reads=[1])
+@REGISTRY.event("ReportDecided")
 @attrs.frozen(kw_only=True)
 class ReportDecided:
     """The result is known: `state` is success, failure or error, `description` a line for the commit status.
@@ -58,8 +58,8 @@ class ReportDecided:
 
     state: str
     description: str
+    not_judged: tuple[str, ...]
     at: datetime
-    not_judged: tuple[str, ...] = ()
 
 
 @REGISTRY.event("ReportAttempted")

@@ -22,7 +22,7 @@ class DeliveryStatus(StrEnum):
     ENDED = "ended"
 
 
-@REGISTRY.state(CATEGORY, version=2, reads=[1])
+@REGISTRY.state(CATEGORY)
 @attrs.frozen(kw_only=True)
 class Delivery:
     """A delivery. `delivered` are the parts that the forge has. `attempt` counts the attempts at the next part.

@@ -81,7 +81,7 @@ class RepoRemoved:
     at: datetime
 
 
-@REGISTRY.event("ProjectConfigured", version=3, reads=[1, 2])
+@REGISTRY.event("ProjectConfigured")
 @attrs.frozen(kw_only=True)
 class ProjectConfigured:
     """The settings of a project (`subdir`, empty for the root) are these from now on."""
@@ -100,7 +100,7 @@ class ProjectConfigRemoved:
     at: datetime
 
 
-@REGISTRY.event("AnalysisRequested", version=3, reads=[1, 2])
+@REGISTRY.event("AnalysisRequested")
 @attrs.frozen(kw_only=True)
 class AnalysisRequested:
     """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task.

@@ -25,7 +25,7 @@ class RepoStatus(StrEnum):
     REMOVED = "removed"
 
 
-@REGISTRY.state(CATEGORY, version=4, reads=[1, 2, 3])
+@REGISTRY.state(CATEGORY)
 @attrs.frozen(kw_only=True)
 class Repo:
     """A repository. `attempt` counts the attempts of the current discovery; `requested` is the time of its last request.

@@ -28,7 +28,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=9, reads=[1, 2, 3, 4, 5, 6, 7, 8])
+@REGISTRY.event("TaskQueued")
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """The analysis of a project is requested, with the settings that apply to it now.
@@ -38,12 +38,13 @@ class TaskQueued:
     `reuse_since`: an analysis of the same commit, made in the same way since that time, is also the result of this task, and no
     test is run; None: the tests are run. `go_version` is the least version of Go that the project's go.mod asks for; empty:
     unknown, or not needed. `uploads`: these uploaded profiles are scored, and no test is run. `clone_url` is the address that git
-    is given; empty: the event is older than this field.
+    is given.
     """
 
     id: str
     repo_id: str
     repo_url: str
+    clone_url: str
     project: str
     ref: str
     engine: str
@@ -56,7 +57,6 @@ class TaskQueued:
     reuse_since: datetime | None = None
     uploads: tuple[UploadedProfile, ...] = ()
     go_version: str = ""
-    clone_url: str = ""
 
 
 @REGISTRY.event("TaskBlocked")
@@ -121,7 +121,7 @@ class Progress:
     unit: str = "packages"
 
 
-@REGISTRY.event("TaskProgressed", version=2, reads=[1])
+@REGISTRY.event("TaskProgressed")
 @attrs.frozen(kw_only=True)
 class TaskProgressed:
     """The stage of the attempt under way has come this far. A worker reports a bounded number of these events."""
@@ -162,7 +162,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=6, reads=[1, 2, 3, 4, 5])
+@REGISTRY.event("TaskCompleted")
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""

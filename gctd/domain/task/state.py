@@ -45,7 +45,7 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=13, reads=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+@REGISTRY.state(CATEGORY)
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker.
@@ -58,6 +58,7 @@ class Task:
     id: str
     repo_id: str
     repo_url: str
+    clone_url: str
     project: str
     ref: str
     status: TaskStatus
@@ -86,7 +87,6 @@ class Task:
     uploads: tuple[UploadedProfile, ...] = ()
     go_version: str = ""
     blocked: bool = False
-    clone_url: str = ""
     resolved: str | None = None
 
     @property
@@ -112,6 +112,7 @@ def evolve(state: Task | None, event: events.TaskEvent) -> Task:
             id=event.id,
             repo_id=event.repo_id,
             repo_url=event.repo_url,
+            clone_url=event.clone_url,
             project=event.project,
             ref=event.ref,
             status=TaskStatus.QUEUED,
@@ -127,7 +128,6 @@ def evolve(state: Task | None, event: events.TaskEvent) -> Task:
             reuse_since=event.reuse_since,
             uploads=event.uploads,
             go_version=event.go_version,
-            clone_url=event.clone_url,
         )
     assert state is not None, "a task begins with TaskQueued"
     task = attrs.evolve(state, updated_at=event.at, attempts=attempts_after(state.attempts, event))

@@ -210,7 +210,7 @@ def _status(before: FunctionEntry | None, after: FunctionEntry | None, threshold
         return Status.NEW
     if after is None:
         return Status.GONE
-    if State.UNTOLD not in (before.state, after.state) and not (before.state.known and after.state.known):
+    if not (before.state.known and after.state.known):
         if before.state.known == after.state.known:
             return None
         return Status.UNMEASURED if before.state.known else Status.MEASURED

@@ -107,7 +107,7 @@ def _why_no_blocks(entry: ScoredFunction, blocks: Sequence[CountedBlock]) -> str
 def _advice(
     entry: ScoredFunction, blocks: Sequence[CountedBlock], parents: Sequence[int | None], reason: str, threshold: float
 ) -> tuple[Advice | None, str]:
-    if not (State(entry.state).known or entry.state == State.UNTOLD):
+    if not State(entry.state).known:
         return None, f"the coverage is not known: {entry.reason or entry.state}"
     if reason and entry.cyclomatic <= threshold:
         return None, reason

@@ -52,11 +52,11 @@ async def _figures(analysis: AnalysisView, metric: Metric, call: Call[Services])
         except BlobMissing:  # a picture has no place for a reason
             coverage = None
     return BadgeFigures(
-        summary=analysis.known or analysis.summary,
+        summary=analysis.known,
         threshold=threshold_of(analysis.flags),
         coverage=coverage,
         partial=any(package.tested for package in analysis.uncovered),
-        unmeasured=analysis.summary.total_funcs - analysis.known.total_funcs if analysis.known else 0,
+        unmeasured=analysis.summary.total_funcs - analysis.known.total_funcs,
     )
 
 

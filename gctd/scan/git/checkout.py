@@ -115,7 +115,6 @@ class Checkouts:
             await self._cache.make_room()
         async with self._cache.job(id_) as job, AsyncExitStack() as held:
             builds = await held.enter_async_context(self._cache.builds.using(id_))
-            await _remove_shared(builds)
             if commit is not None:
                 remote = RemoteRef(name=ref or commit, full=None, commit_sha=commit)
             else:
@@ -244,13 +243,6 @@ def _set_times(root: Path, commit: str, facts: CommitFacts) -> None:
     seconds = int(datetime.fromisoformat(facts.at).timestamp())
     with Directory.open(root) as directory:
         directory.set_times(seconds * _SECOND + int(commit[:8], 16) % _SECOND)
-
-
-async def _remove_shared(builds: Path) -> None:
-    """Remove the caches that tests of an earlier version could write to."""
-    if (builds / "go").exists():
-        await remove(builds / "go")
-        (builds / "planted").unlink(missing_ok=True)
 
 
 def _make_empty(target: Path, index: Path) -> None:

@@ -19,9 +19,6 @@ from gctd.domain.options import parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import go_test_flags
 from gctd.domain.task.state import Task
 
-FORM = 3
-"""The form of the key and of the stored analysis."""
-
 
 @attrs.frozen(kw_only=True)
 class Circumstances:
@@ -86,7 +83,6 @@ class Earlier:
 def _name(task: Task, commit_sha: str, circumstances: Circumstances) -> str:
     config = task.config
     key = (
-        FORM,
         commit_sha,
         attrs.astuple(circumstances),
         go_test_flags(config, task.engine),

@@ -114,7 +114,7 @@ class Scanning:
         if config.coverpkg and engine.name != "native":
             on_log(f"coverpkg has no effect: {engine.name} gives the numbers of go-crap, which counts the own tests of a package")
         await on_stage("clone")
-        url = repo_policy(self._settings).parse_url(task.clone_url or task.repo_url)
+        url = repo_policy(self._settings).parse_url(task.clone_url)
         async with self._checkouts.checkout(
             url,
             task.ref or None,
@@ -160,14 +160,23 @@ class Scanning:
                 report, uncovered = shortened(whole, options), uncovered_of(run, whole, project)
                 summary = report.summary
                 on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
-                on_log(
-                    f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in (report.states or {}).items()) or 'not known'}"
-                )
+                on_log(f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in report.states.items()) or 'not known'}")
                 await on_stage("store")
                 files = {entry.file for entry in report.entries}
                 kept = await stored_sources(sources, files, checkout.facts, self._blobs)
-                analysis = await store_analysis(self._blobs, task, checkout, run, report, uncovered, metadata, started)
-                analysis = attrs.evolve(analysis, sources=kept, store_source=store_source, projects=names)
+                analysis = await store_analysis(
+                    self._blobs,
+                    task,
+                    checkout,
+                    run,
+                    report,
+                    uncovered,
+                    metadata,
+                    started,
+                    sources=kept,
+                    store_source=store_source,
+                    projects=names,
+                )
                 if before is None and not task.uploads and run.repeatable:
                     await Earlier(self._blobs).keep(task, circumstances, analysis)
                 return analysis

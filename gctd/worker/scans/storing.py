@@ -27,6 +27,10 @@ async def store_analysis(
     uncovered: tuple[PackageProblem, ...],
     metadata: Metadata,
     started: float,
+    *,
+    sources: Blob | None,
+    store_source: str,
+    projects: tuple[str, ...],
 ) -> Analysis:
     """Store the bodies of a scan, and return its analysis.
 
@@ -52,10 +56,13 @@ async def store_analysis(
         metadata=metadata,
         uncovered=uncovered,
         sandbox=run.sandbox,
-        measured=None if report.measured is None else Summary(**msgspec.structs.asdict(report.measured)),
-        states=None if report.states is None else dict(report.states),
+        measured=Summary(**msgspec.structs.asdict(report.measured)),
+        states=dict(report.states),
         tests=await _facts(blobs, task, run),
         platform="" if run.tests is None else run.tests.platforms,
+        sources=sources,
+        store_source=store_source,
+        projects=projects,
         source=task.rescores.source if task.rescores else "upload" if task.uploads else "tests",
     )
 

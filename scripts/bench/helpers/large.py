@@ -175,6 +175,7 @@ class Repositories:
                 id=task_of(number),
                 repo_id=id_,
                 repo_url=repository_url(which),
+                clone_url=repository_url(which),
                 project=".",
                 ref="main",
                 engine="native",
@@ -206,6 +207,7 @@ class Repositories:
             duration_ms=41_000,
             measured=summary,
             states={State.MEASURED.value: each},
+            store_source="never",
         )
 
 

@@ -80,11 +80,15 @@ class TrackerLog:
         repo_id, project = _repo_id(number), _project(number)
         sha = hashlib.sha1(f"{number}".encode(), usedforsecurity=False).hexdigest()
         digest = hashlib.sha256(f"{number}".encode()).hexdigest()
+        summary = Summary(average=self._random.random() * 30, combined=812.25, exceeded=number % 40, total_funcs=1203)
         analysis = Analysis(
             id=analysis_id(repo_id, project),
             ref="main",
             commit_sha=sha,
-            summary=Summary(average=self._random.random() * 30, combined=812.25, exceeded=number % 40, total_funcs=1203),
+            summary=summary,
+            measured=summary,
+            states={"measured": 1203},
+            store_source="never",
             engine="native",
             engine_version="0.1.0",
             crap_version="v0.5.1",
@@ -110,10 +114,12 @@ def queued(number: int) -> Proposal:
 
 
 def _queued(id_: str, number: int, at: datetime) -> TaskQueued:
+    url = f"https://github.com/example/repository-{number % _REPOS}"
     return TaskQueued(
         id=id_,
         repo_id=_repo_id(number),
-        repo_url=f"https://github.com/example/repository-{number % _REPOS}",
+        repo_url=url,
+        clone_url=url,
         project=_project(number),
         ref="main",
         engine="native",

@@ -85,6 +85,7 @@ def task(url: str, project: str, test_args: str | None) -> Task:
         id="task-1",
         repo_id=repo_id(parse_repo_url(url, allow_local=True).canonical),
         repo_url=url,
+        clone_url=url,
         project=project,
         ref="",
         status=TaskStatus.RUNNING,

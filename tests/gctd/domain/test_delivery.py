@@ -54,7 +54,7 @@ RECEIVED = DeliveryReceived(
     at=AT,
 )
 SCHEDULED = DeliveryScheduled(tasks=("task-1",), at=AT)
-DECIDED = ReportDecided(state="success", description="gate passed", at=AT)
+DECIDED = ReportDecided(state="success", description="gate passed", not_judged=(), at=AT)
 ATTEMPTED = ReportAttempted(part=Part.STATUS, attempt=1, server="a", at=AT)
 DELIVERED = ReportDelivered(part=Part.STATUS, at=AT)
 COMMENTING = attrs.evolve(ATTEMPTED, part=Part.COMMENT)
@@ -78,7 +78,7 @@ def test_tasks_are_queued_once_and_the_result_is_decided_once() -> None:
     schedule = ScheduleDelivery(tasks=("task-1",), at=AT)
     delivery(RECEIVED).when(schedule).then(SCHEDULED)
     delivery(RECEIVED, SCHEDULED).when(schedule).then_refused(Overtaken, match="another server")
-    decide = DecideReport(state="success", description="gate passed", at=AT)
+    decide = DecideReport(state="success", description="gate passed", not_judged=(), at=AT)
     delivery(RECEIVED).when(decide).then()
     delivery(RECEIVED, SCHEDULED).when(decide).then(DECIDED)
     delivery(*TO_DECIDED).when(decide).then()

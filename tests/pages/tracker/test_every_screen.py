@@ -55,7 +55,7 @@ async def addresses(dashboard: Dashboard) -> dict[str, str]:
         f"/tasks/{dashboard.failed}": "cancelled",
         "/analyses": "56.48",
         analysis: "Gate",
-        f"{analysis}/functions/Order.Check": "the analysis is older than the setting store_source",
+        f"{analysis}/functions/Order.Check": "the setting store_source of the project is never",
         f"{analysis}/history": "One analysis so far",
         f"{analysis}/compare/{dashboard.done}...{dashboard.done}": "No function changed",
         "/workers": "worker-1",

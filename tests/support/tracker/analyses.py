@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportWarning
-from gctd.engines.score import crap, summarize, worst_first
+from gctd.engines.score import crap, measured_summary, states_of, summarize, worst_first
 from gctd.engines.state import State
 from gctd.readmodel.views import AnalysisView
 
@@ -47,6 +49,8 @@ def report(*entries: FunctionEntry, warnings: tuple[ReportWarning, ...] = ()) ->
         engine_version="1",
         crap_version="v0.5.1",
         summary=summarize([one.crap for one in entries], 30.0),
+        measured=measured_summary(entries, 30.0),
+        states=states_of(entries, 0),
         entries=worst_first(entries),
         counts=Counts(files=1, files_skipped=0, covered_functions=1, differing=0),
         warnings=warnings,
@@ -55,7 +59,6 @@ def report(*entries: FunctionEntry, warnings: tuple[ReportWarning, ...] = ()) ->
 
 def analysis(of: Report, **more: Any) -> AnalysisView:
     """The analysis with this report. `more` replaces its fields."""
-    summary = of.summary
     return AnalysisView(
         **{
             "analysis_id": "a" * 32,
@@ -65,12 +68,7 @@ def analysis(of: Report, **more: Any) -> AnalysisView:
             "project": "svc/api",
             "ref": "main",
             "commit_sha": COMMIT,
-            "summary": Summary(
-                average=summary.average,
-                combined=summary.combined,
-                exceeded=summary.exceeded,
-                total_funcs=summary.total_funcs,
-            ),
+            "summary": Summary(**msgspec.structs.asdict(of.summary)),
             "engine": "native",
             "engine_version": "1.1.0",
             "crap_version": "v0.5.1",
@@ -88,8 +86,8 @@ def analysis(of: Report, **more: Any) -> AnalysisView:
             "rescored_from": None,
             "measured": 9,
             "sandbox": "none",
-            "known": None,
-            "states": None,
+            "known": Summary(**msgspec.structs.asdict(of.measured)),
+            "states": dict(of.states),
             "platform": "linux/amd64",
             "source": "tests",
             "baseline": False,

@@ -112,11 +112,15 @@ class FakeWork:
                 raise WorkFailed(f"there is no project {task.project!r} at {made_up.commit_sha[:12]}", permanent=True)
             async with open_broker(self._settings, name="made-up analyses") as broker:
                 return await made_up.reported(task, broker.blobs)
+        summary = Summary(average=1.0, combined=float(task.attempt), exceeded=0, total_funcs=1)
         return Analysis(
             id=analysis_id(task.repo_id, task.project),
             ref=task.ref,
             commit_sha=task.commit or _commit_of(task.repo_url, task.ref),
-            summary=Summary(average=1.0, combined=float(task.attempt), exceeded=0, total_funcs=1),
+            summary=summary,
+            measured=summary,
+            states={"measured": 1},
+            store_source="never",
             engine="fake",
             engine_version="1",
             crap_version="v0.0.0",

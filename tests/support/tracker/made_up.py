@@ -108,6 +108,7 @@ class MadeUp:
             measured=Summary(**msgspec.structs.asdict(known)),
             states=dict(counted),
             sources=await self._kept(blobs),
+            store_source="always" if self.sources else "never",
             projects=self.projects,
             reused_from="" if task.rescores else self.reused_from,
         )

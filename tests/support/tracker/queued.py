@@ -14,6 +14,7 @@ def queued_task(at: datetime, id_: str = "task-1", *, repo_id: str = "r1", repo_
         id=id_,
         repo_id=repo_id,
         repo_url=repo_url,
+        clone_url=repo_url,
         project=".",
         ref="main",
         engine="native",

@@ -51,7 +51,7 @@ export interface Kept {
 }
 
 /** An analysis of a comparison. */
-export type Side = HistoryEntry & { states: Readonly<Record<string, number>> | null };
+export type Side = HistoryEntry & { states: Readonly<Record<string, number>> };
 
 export interface Diff {
   id: string;

@@ -4,12 +4,11 @@ import { Link } from "../../kit/page/router";
 import type { Diff } from "../analysis/types";
 import { count, score } from "../data/names";
 import { analysisAt } from "../data/places";
-import { figuresOf } from "../data/risky";
 
 const whole = (value: number): string => count(Math.round(value));
 
 export function Figures({ diff }: { diff: Diff }) {
-  const [before, after] = [figuresOf(diff.from), figuresOf(diff.to)];
+  const [before, after] = [diff.from.measured, diff.to.measured];
   const at = (rest = "") => ({ from: `${analysisAt(diff.id, diff.from.task_id)}${rest}`, to: `${analysisAt(diff.id, diff.to.task_id)}${rest}` });
   const rows = [
     { name: "average CRAP", values: [before.average, after.average], show: score, links: at(), isBad: true },

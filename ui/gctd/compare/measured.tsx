@@ -49,9 +49,8 @@ export function Measured({ diff }: { diff: Diff }) {
 function Unmeasured({ side, id }: { side: Side; id: string }) {
   const commit = <code>{shortCommit(side.commit_sha)}</code>;
   const left = unmeasuredOf(side);
-  if (left === null) return <>The analysis of {commit} does not record which functions were measured.</>;
   if (left === 0) return <>Every function of {commit} was measured.</>;
-  const reasons = Object.entries(side.states ?? {}).filter(([state, times]) => times > 0 && !isMeasured({ state }));
+  const reasons = Object.entries(side.states).filter(([state, times]) => times > 0 && !isMeasured({ state }));
   return (
     <>
       <Link to={`${analysisAt(id, side.task_id)}&only=unmeasured`}>{plural(left, "function")} not measured</Link> at {commit}

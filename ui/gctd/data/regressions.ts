@@ -1,7 +1,6 @@
 // Which projects got worse within a week, by their histories.
 
 import { read } from "../../kit/data/http";
-import { figuresOf, riskyOf } from "./risky";
 import type { Analysis, HistoryEntry } from "./types";
 
 const WEEK = 7 * 86_400_000;
@@ -46,9 +45,9 @@ function changeOf(analysis: Analysis, history: readonly HistoryEntry[], since: n
   if (!base || from === 0) return null;
   return {
     analysis,
-    before: figuresOf(base).average,
-    by: figuresOf(analysis).average - figuresOf(base).average,
-    exceeded: riskyOf(analysis) - riskyOf(base),
+    before: base.measured.average,
+    by: analysis.measured.average - base.measured.average,
+    exceeded: analysis.measured.exceeded - base.measured.exceeded,
     measured: history.slice(0, from).some((entry) => entry.break.length > 0),
   };
 }

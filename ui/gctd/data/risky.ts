@@ -1,38 +1,23 @@
 // Risky functions: functions with a CRAP value above the threshold, by a coverage that is known.
 
 import { score } from "./names";
-import type { FunctionEntry, Summary } from "./types";
+import type { FunctionEntry } from "./types";
 
 const KNOWN = new Set(["measured", "other_tests", "no_tests"]);
-/** Reports from before there were states: their functions are taken as they are. */
-const UNTOLD = "untold";
 /** A rule leaves them out: they are in no figure. */
 const EXCLUDED = "excluded";
 
-export const isMeasured = ({ state = UNTOLD }: { state?: string }): boolean => state === UNTOLD || KNOWN.has(state);
+export const isMeasured = ({ state }: { state: string }): boolean => KNOWN.has(state);
 
 export const isRisky = (entry: Pick<FunctionEntry, "crap" | "state">, threshold: number): boolean => entry.crap > threshold && isMeasured(entry);
 
-interface Figures {
-  summary: Summary;
-  measured?: Summary | null;
-  states?: Record<string, number> | null;
-}
-
-/** The figures of an analysis: of the functions that were measured, if the engine recorded which ones. */
-export const figuresOf = ({ summary, measured }: Figures): Summary => measured ?? summary;
-
-/** How many functions are risky. */
-export const riskyOf = (analysis: Figures): number => figuresOf(analysis).exceeded;
-
-/** How many functions could not be measured; null if the engine did not say. */
-export function unmeasuredOf({ states }: Figures): number | null {
-  if (!states) return null;
+/** How many functions could not be measured. */
+export function unmeasuredOf({ states }: { states: Readonly<Record<string, number>> }): number {
   return Object.entries(states).reduce((sum, [state, times]) => sum + (isMeasured({ state }) || state === EXCLUDED ? 0 : times), 0);
 }
 
 /** A state in words. */
-export const stateText = (state = UNTOLD): string => (isMeasured({ state }) ? "" : state.replaceAll("_", " "));
+export const stateText = (state: string): string => (isMeasured({ state }) ? "" : state.replaceAll("_", " "));
 
 /** The CRAP value of a function, if it is known. */
 export const scoreText = (entry: Pick<FunctionEntry, "crap" | "state">): string => (isMeasured(entry) ? score(entry.crap) : "not measured");

@@ -2,7 +2,6 @@
 
 import { Cell } from "../../kit/data/cell";
 import { readPages } from "../../kit/data/http";
-import { figuresOf } from "./risky";
 import type { HistoryEntry, Summary, Task } from "./types";
 
 const summaries = new Map<string, Summary>();
@@ -30,7 +29,7 @@ async function ask(analysis: string, task: string): Promise<void> {
   const wanted = [...before];
   try {
     await readPages<HistoryEntry>(`/api/repos/${analysis}/history?limit=1000`, (page) => {
-      for (const entry of page) summaries.set(entry.task_id, figuresOf(entry));
+      for (const entry of page) summaries.set(entry.task_id, entry.measured);
       scores.tell();
       return wanted.some((each) => !summaries.has(each));
     });

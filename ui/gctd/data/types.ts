@@ -71,8 +71,8 @@ export interface FunctionEntry {
   stmt_coverage: number | null;
   crap: number;
   /** How far the coverage is known, and why no further. */
-  state?: string;
-  reason?: string;
+  state: string;
+  reason: string;
   /** Its name in the address of its page. */
   key: string;
 }
@@ -82,9 +82,9 @@ export interface Analysis {
   repo_id: string;
   project: string;
   task_id: string;
-  /** Of the functions whose coverage is known, and how many functions have each state; null if the engine did not say. */
-  measured?: Summary | null;
-  states?: Record<string, number> | null;
+  /** Of the functions whose coverage is known, and how many functions have each state. */
+  measured: Summary;
+  states: Record<string, number>;
   repo_info: {
     url: string;
     ref: string;
@@ -108,7 +108,7 @@ export interface Analysis {
 }
 
 export interface HistoryEntry {
-  measured?: Summary | null;
+  measured: Summary;
   task_id: string;
   commit_sha: string;
   ref: string;

@@ -11,7 +11,7 @@ import { analyse } from "../data/actions";
 import type { Whole } from "../analysis/types";
 import { count, plural, score, shortCommit, stageOf } from "../data/names";
 import { analysisAt, functionAt, historyAt, taskAt } from "../data/places";
-import { coveredText, figuresOf, riskyOf, scoreText } from "../data/risky";
+import { coveredText, scoreText } from "../data/risky";
 import { refresh, tasks } from "../data/tasks";
 import type { Analysis, Project, Repo, Task } from "../data/types";
 import { Settings } from "./settings";
@@ -96,7 +96,7 @@ const nameOf = (project: Project): string => (project.name === "." ? "root" : pr
 
 function Score({ analysis }: { analysis: Analysis }) {
   const { id } = analysis;
-  const figures = figuresOf(analysis);
+  const figures = analysis.measured;
   return (
     <>
       <Link to={analysisAt(id)} title="the latest analysis">
@@ -104,7 +104,7 @@ function Score({ analysis }: { analysis: Analysis }) {
       </Link>
       <br />
       <Link to={`${analysisAt(id)}?only=risky`} class="muted">
-        {count(riskyOf(analysis))} of {plural(figures.total_funcs, "function")} risky
+        {count(analysis.measured.exceeded)} of {plural(figures.total_funcs, "function")} risky
       </Link>
     </>
   );

@@ -8,7 +8,6 @@ import { Ago } from "../../kit/parts/time";
 import { count, projectName, score, shortCommit } from "../data/names";
 import { analysisAt } from "../data/places";
 import { outdated, useRepos } from "../data/repos";
-import { figuresOf, riskyOf } from "../data/risky";
 import type { Analysis } from "../data/types";
 
 const COLUMNS: readonly Column<Analysis>[] = [
@@ -23,10 +22,10 @@ const COLUMNS: readonly Column<Analysis>[] = [
     ),
     phone: "first",
   },
-  { id: "average", title: "Average", width: "92px", align: "right", by: (one) => figuresOf(one).average, cell: (one) => score(figuresOf(one).average), phone: "first" },
-  { id: "exceeded", title: "Risky", width: "84px", align: "right", by: riskyOf, cell: (one) => <Link to={`${analysisAt(one.id)}?only=risky`}>{count(riskyOf(one))}</Link>, phone: "hidden" },
-  { id: "functions", title: "Functions", width: "104px", align: "right", by: (one) => figuresOf(one).total_funcs, cell: (one) => count(figuresOf(one).total_funcs), phone: "hidden" },
-  { id: "total", title: "Total", width: "96px", align: "right", by: (one) => figuresOf(one).combined, cell: (one) => count(Math.round(figuresOf(one).combined)), phone: "hidden" },
+  { id: "average", title: "Average", width: "92px", align: "right", by: (one) => one.measured.average, cell: (one) => score(one.measured.average), phone: "first" },
+  { id: "exceeded", title: "Risky", width: "84px", align: "right", by: (one) => one.measured.exceeded, cell: (one) => <Link to={`${analysisAt(one.id)}?only=risky`}>{count(one.measured.exceeded)}</Link>, phone: "hidden" },
+  { id: "functions", title: "Functions", width: "104px", align: "right", by: (one) => one.measured.total_funcs, cell: (one) => count(one.measured.total_funcs), phone: "hidden" },
+  { id: "total", title: "Total", width: "96px", align: "right", by: (one) => one.measured.combined, cell: (one) => count(Math.round(one.measured.combined)), phone: "hidden" },
   {
     id: "uncovered",
     title: "Without coverage",

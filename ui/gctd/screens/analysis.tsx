@@ -19,7 +19,7 @@ import { EVERY, directoryName, directoryOf, isChosen, isMissing, parseRange, typ
 import { Scatter } from "../analysis/scatter";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
-import { figuresOf, isMeasured, isRisky, riskyOf, unmeasuredOf } from "../data/risky";
+import { isMeasured, isRisky, unmeasuredOf } from "../data/risky";
 import { analysisAt, functionAt, historyAt, repoAt, taskAt } from "../data/places";
 import type { ScreenProps } from "../screen";
 import type { FunctionEntry } from "../data/types";
@@ -55,9 +55,9 @@ function above({ repo_id: repo, repo_info: { url } }: Whole): readonly Crumb[] {
 
 function Shown({ analysis, isLatest, reload }: { analysis: Whole; isLatest: boolean; reload: () => void }) {
   const { repo_info: info, entries } = analysis;
-  const figures = figuresOf(analysis);
+  const figures = analysis.measured;
   const threshold = thresholdOf(analysis.flags);
-  const [risky, unmeasured] = [riskyOf(analysis), unmeasuredOf(analysis)];
+  const [risky, unmeasured] = [analysis.measured.exceeded, unmeasuredOf(analysis)];
   const left = analysis.summary.total_funcs - entries.length;
   const name = projectName(info.url, analysis.project);
   const commit = shortCommit(info.commit_sha);
@@ -106,7 +106,7 @@ function Shown({ analysis, isLatest, reload }: { analysis: Whole; isLatest: bool
           to="#coverage"
         />
       </ul>
-      {unmeasured !== null && unmeasured > 0 && (
+      {unmeasured > 0 && (
         <p class="muted">{plural(unmeasured, "function")} could not be measured. No figure counts them, and they are not risky.</p>
       )}
       {left > 0 && <p class="muted">{plural(left, "function")} not shown: flags of the project shorten its report (--min, --top).</p>}

@@ -16,7 +16,6 @@ import { brokenText, isMissing } from "../analysis/risk";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
 import { analysisAt, comparisonAt, repoAt } from "../data/places";
-import { figuresOf, riskyOf } from "../data/risky";
 import type { ScreenProps } from "../screen";
 import type { HistoryEntry } from "../data/types";
 import "../analysis/analysis.css";
@@ -177,7 +176,7 @@ function Trend({ id, history }: { id: string; history: readonly HistoryEntry[] }
   );
 }
 
-const valueOf = (entry: HistoryEntry, metric: Metric): number => figuresOf(entry)[metric];
+const valueOf = (entry: HistoryEntry, metric: Metric): number => entry.measured[metric];
 
 const shownAs = (metric: Metric, value: number): string => (metric === "exceeded" || metric === "total_funcs" ? count(value) : score(value));
 
@@ -216,16 +215,16 @@ function Analyses({ id, history }: { id: string; history: readonly HistoryEntry[
     },
     { id: "commit", title: "Commit", width: "124px", cell: (entry) => <code>{shortCommit(entry.commit_sha)}</code>, phone: "second" },
     { id: "ref", title: "Ref", width: "140px", cell: (entry) => <code title={entry.ref}>{entry.ref}</code>, phone: "hidden" },
-    { id: "average", title: "Average", width: "88px", align: "right", cell: (entry) => score(figuresOf(entry).average), phone: "second" },
+    { id: "average", title: "Average", width: "88px", align: "right", cell: (entry) => score(entry.measured.average), phone: "second" },
     {
       id: "exceeded",
       title: "Risky",
       width: "72px",
       align: "right",
-      cell: (entry) => <Link to={`${analysisAt(id, entry.task_id)}&only=risky`}>{count(riskyOf(entry))}</Link>,
+      cell: (entry) => <Link to={`${analysisAt(id, entry.task_id)}&only=risky`}>{count(entry.measured.exceeded)}</Link>,
       phone: "hidden",
     },
-    { id: "functions", title: "Functions", width: "92px", align: "right", cell: (entry) => count(figuresOf(entry).total_funcs), phone: "hidden" },
+    { id: "functions", title: "Functions", width: "92px", align: "right", cell: (entry) => count(entry.measured.total_funcs), phone: "hidden" },
     {
       id: "changes",
       title: "Changes",

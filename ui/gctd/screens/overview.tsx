@@ -16,7 +16,6 @@ import { analysisAt, repoAt, taskAt } from "../data/places";
 import { MOST_PROJECTS, regressions } from "../data/regressions";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
-import { figuresOf, riskyOf } from "../data/risky";
 import { MOST as MOST_TASKS, refresh, tasks } from "../data/tasks";
 import type { Analysis, Repo, Task } from "../data/types";
 import { slotsOf, workers } from "../data/workers";
@@ -100,9 +99,9 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
   const { counts, byId, read: knowsTasks } = useCell(tasks);
   const { list, read: knowsWorkers, error: noWorkers } = useCell(workers);
   const present = useNow();
-  const functions = analyses.reduce((sum, one) => sum + figuresOf(one).total_funcs, 0);
-  const combined = analyses.reduce((sum, one) => sum + figuresOf(one).combined, 0);
-  const exceeded = analyses.reduce((sum, analysis) => sum + riskyOf(analysis), 0);
+  const functions = analyses.reduce((sum, one) => sum + one.measured.total_funcs, 0);
+  const combined = analyses.reduce((sum, one) => sum + one.measured.combined, 0);
+  const exceeded = analyses.reduce((sum, analysis) => sum + analysis.measured.exceeded, 0);
   let failed = 0;
   for (const { task } of byId.values()) if (isFailed(task) && present - Date.parse(task.updated_at) < DAY) failed += 1;
   const here = list.filter((worker) => worker.status !== "gone");
@@ -140,10 +139,10 @@ function RiskMap({ analyses }: { analyses: readonly Analysis[] }) {
     name: projectName(analysis.repo_info.url, analysis.project),
     label: projectName(analysis.repo_info.url, analysis.project),
     group: analysis.repo_id,
-    size: figuresOf(analysis).total_funcs,
-    functions: figuresOf(analysis).total_funcs,
-    risky: riskyOf(analysis),
-    about: [`average CRAP ${score(figuresOf(analysis).average)}`],
+    size: analysis.measured.total_funcs,
+    functions: analysis.measured.total_funcs,
+    risky: analysis.measured.exceeded,
+    about: [`average CRAP ${score(analysis.measured.average)}`],
   }));
   return <Treemap label="Projects by size and risk" tileName="Project" sizeName="Area" tiles={tiles} height={220} onOpen={(id) => go(analysisAt(id))} />;
 }
@@ -276,7 +275,7 @@ function Regressions({ analyses }: { analyses: readonly Analysis[] }) {
           <span class="what">
             <Link to={analysisAt(change.analysis.id)}>{projectName(change.analysis.repo_info.url, change.analysis.project)}</Link>{" "}
             <span class="muted">
-              average {score(change.before)} to {score(figuresOf(change.analysis).average)}
+              average {score(change.before)} to {score(change.analysis.measured.average)}
               {change.exceeded > 0 && `, ${change.exceeded} more risky`}
               {change.measured && "; measured differently since"}
             </span>

@@ -14,7 +14,6 @@ import { plural, repoName, shortCommit } from "../data/names";
 import { analysisAt, historyAt } from "../data/places";
 import { ProjectNode, RecentTasks, type Update, useTasksOf } from "../repo/project";
 import { outdated, useEventsOfRepo, useRepos } from "../data/repos";
-import { figuresOf } from "../data/risky";
 import type { ScreenProps } from "../screen";
 import type { Analysis, Repo } from "../data/types";
 import { Settings } from "../repo/settings";
@@ -196,7 +195,7 @@ function AnotherRef({ repo }: { repo: Repo }) {
 
 /** The next steps after a first analysis. */
 function NextSteps({ analyses }: { analyses: readonly Analysis[] }) {
-  const [worst] = [...analyses].sort((a, b) => figuresOf(b).average - figuresOf(a).average);
+  const [worst] = [...analyses].sort((a, b) => b.measured.average - a.measured.average);
   if (!worst) return null;
   return (
     <section class="panel" aria-label="Next steps">

@@ -14,7 +14,6 @@ import { repoAt, scoreAt } from "../data/places";
 import type { Update } from "../repo/project";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
-import { figuresOf, riskyOf } from "../data/risky";
 import type { Analysis, Repo } from "../data/types";
 
 interface Row {
@@ -26,8 +25,8 @@ const latestOf = ({ analyses }: Row): string => analyses.reduce((latest, { analy
 const sumOf = ({ analyses }: Row, of: (analysis: Analysis) => number): number => analyses.reduce((sum, analysis) => sum + of(analysis), 0);
 
 function averageOf(row: Row): number | null {
-  const functions = sumOf(row, (one) => figuresOf(one).total_funcs);
-  return functions ? sumOf(row, (one) => figuresOf(one).combined) / functions : null;
+  const functions = sumOf(row, (one) => one.measured.total_funcs);
+  return functions ? sumOf(row, (one) => one.measured.combined) / functions : null;
 }
 
 /** Ref and commit of the figures of a row, which projects with other settings do not share. */
@@ -70,8 +69,8 @@ const COLUMNS: readonly Column<Row>[] = [
     title: "Functions",
     width: "92px",
     align: "right",
-    by: (row) => sumOf(row, (one) => figuresOf(one).total_funcs),
-    cell: (row) => (row.analyses.length ? count(sumOf(row, (one) => figuresOf(one).total_funcs)) : ""),
+    by: (row) => sumOf(row, (one) => one.measured.total_funcs),
+    cell: (row) => (row.analyses.length ? count(sumOf(row, (one) => one.measured.total_funcs)) : ""),
     phone: "hidden",
   },
   {
@@ -79,8 +78,8 @@ const COLUMNS: readonly Column<Row>[] = [
     title: "Risky",
     width: "68px",
     align: "right",
-    by: (row) => sumOf(row, riskyOf),
-    cell: (row) => (row.analyses.length ? <Link to={scoreAt(row.repo.URL, row.analyses)}>{count(sumOf(row, riskyOf))}</Link> : ""),
+    by: (row) => sumOf(row, (one) => one.measured.exceeded),
+    cell: (row) => (row.analyses.length ? <Link to={scoreAt(row.repo.URL, row.analyses)}>{count(sumOf(row, (one) => one.measured.exceeded))}</Link> : ""),
     phone: "hidden",
   },
   {

@@ -6,7 +6,7 @@ import { Link } from "../../kit/page/router";
 import { ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { plural, score, shortCommit } from "../data/names";
 import { functionAt } from "../data/places";
-import { coveredText, figuresOf, riskyOf, scoreText } from "../data/risky";
+import { coveredText, scoreText } from "../data/risky";
 import type { Analysis, Task } from "../data/types";
 
 const WORST = 10;
@@ -15,12 +15,12 @@ export function Result({ task }: { task: Task }) {
   const { value, error, reload } = useLoad((signal) => read<Analysis>(`/api/tasks/${task.id}/result?entries=${WORST}`, signal), [task.id]);
   if (error) return error instanceof Problem && error.status === 404 ? null : <ErrorPanel error={error} retry={reload} />;
   if (!value) return <Skeleton />;
-  const figures = figuresOf(value);
+  const figures = value.measured;
   return (
     <section aria-labelledby="result-title">
       <h3 id="result-title">Analysis</h3>
       <p>
-        Average CRAP <strong>{score(figures.average)}</strong>, {riskyOf(value)} of {plural(figures.total_funcs, "function")} risky
+        Average CRAP <strong>{score(figures.average)}</strong>, {value.measured.exceeded} of {plural(figures.total_funcs, "function")} risky
       </p>
       <p class="muted">
         {shortCommit(value.repo_info.commit_sha)}, {value.go_version}, {value.engine} {value.engine_version}, sandbox {value.sandbox || "not known"}

@@ -14,7 +14,7 @@ interface Session {
   id: string;
   name: string;
   scope?: Scope;
-  opened_at?: string;
+  opened_at: string;
   expires_at: string;
   current: boolean;
 }
@@ -151,7 +151,7 @@ function One({ session: { id, name, scope, opened_at, expires_at, current }, don
       <span>
         {title}{" "}
         <span class="muted">
-          {[current && "this device", scope && `may ${RIGHTS[scope]}`, opened_at && `since ${day(opened_at)}`, `until ${day(expires_at)}`].filter(Boolean).join(", ")}
+          {[current && "this device", scope && `may ${RIGHTS[scope]}`, `since ${day(opened_at)}`, `until ${day(expires_at)}`].filter(Boolean).join(", ")}
         </span>{" "}
         <span class="bad" role="alert">
           {problem}

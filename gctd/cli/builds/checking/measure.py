@@ -214,7 +214,6 @@ def _analysis(
     source: str,
 ) -> AnalysisView:
     """Return the analysis in the form of the tracker's, so that the same rules and exports apply."""
-    known = report.measured
     return AnalysisView(
         analysis_id=analysis_id(copy.url, project.name),
         task_id=SOURCE,
@@ -241,8 +240,8 @@ def _analysis(
         rescored_from=None,
         measured=0,
         sandbox=run.sandbox,
-        known=None if known is None else Summary(**msgspec.structs.asdict(known)),
-        states=None if report.states is None else dict(report.states),
+        known=Summary(**msgspec.structs.asdict(report.measured)),
+        states=dict(report.states),
         platform="" if run.tests is None else run.tests.platforms,
         source=source,
         baseline=False,

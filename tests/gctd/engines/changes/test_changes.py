@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
-import msgspec
 import pytest
 
 from gctd.domain.options import CrapOptions
@@ -21,8 +20,6 @@ from gctd.engines.golang.constraints import Platform
 from gctd.engines.measurement import Outcome, PackageFacts, TestFacts
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import Report
-from gctd.engines.state import State
-from tests.support.tracker.analyses import report
 
 BODY = """{
 	total := 0
@@ -309,11 +306,3 @@ def test_pairs_do_not_depend_on_the_order_of_the_reports(backwards: bool, tmp_pa
     random.Random(1).shuffle(new)
     found = match(sorted(old, key=lambda one: one.line, reverse=backwards), new)
     assert {(id(one.before), id(one.after)) for one in found} == expected
-
-
-def test_reports_from_before_there_were_states_are_compared_by_their_numbers(tmp_path: Path) -> None:
-    plain = [
-        msgspec.structs.replace(one, identity=msgspec.UNSET, state=State.UNTOLD) for one in scored(tree(BOTH), tmp_path).entries
-    ]
-    worse = [msgspec.structs.replace(one, crap=one.crap + 50) for one in plain]
-    assert told(compare(report(*plain), report(*worse), threshold=15.0)) == {"worse Parse", "worse Other"}

@@ -83,6 +83,7 @@ def task(repo: gorepo.GoRepo, config: ProjectConfig) -> Task:
         id="task-1",
         repo_id=_id(repo),
         repo_url=repo.url,
+        clone_url=repo.url,
         project=".",
         ref="",
         status=TaskStatus.RUNNING,
