@@ -42,7 +42,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]
     Raises EventLogError if the broker is not there.
     """
     sys.setswitchinterval(_PIECE)
-    await process.serve(settings, opened(settings), on_ready=on_ready)
+    await process.serve_application(settings, opened(settings), on_ready=on_ready)
 
 
 @asynccontextmanager

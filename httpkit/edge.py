@@ -184,13 +184,13 @@ class _Guarded:
         finally:
             self._entrance.in_flight -= policy.capped
             self._record(request, status, time.perf_counter() - started, policy)
-            if tracing.recording() and policy.capped and not policy.quiet:
+            if tracing.recording_spans() and policy.capped and not policy.quiet:
                 self._export(request, trace, status, time.perf_counter() - started)
         return response
 
     def _export(self, request: web.Request, trace: Trace, status: int, seconds: float) -> None:
         """Export the span of a request, as https://opentelemetry.io/docs/specs/semconv/http/http-spans/ names it."""
-        tracing.record(
+        tracing.record_span(
             f"{request.method} {self._template}",
             trace,
             tracing.SpanKind.SERVER,

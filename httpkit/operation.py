@@ -100,10 +100,10 @@ class Operation(Generic[S]):
         raw = await body.read(request, limit=self._max_body, deadline=self._edge.body_deadline)
         if binder.takes_raw:
             assert binder.payload is not None
-            return (raw if binder.payload.attribute.type is bytes else body.text(raw)), raw
+            return (raw if binder.payload.attribute.type is bytes else body.body_text(raw)), raw
         if not raw:
             return None, b""
-        return body.parse(raw), raw
+        return body.parse_body(raw), raw
 
     def _call(self, request: web.Request, raw: bytes) -> Call[S]:
         headers = request.headers
@@ -138,7 +138,7 @@ class Operation(Generic[S]):
         return hashlib.sha256(head + content).hexdigest()
 
     def _lasting(self, raw: bytes) -> Any:
-        given = body.parse(raw)
+        given = body.parse_body(raw)
         if not self.binder.personal or not isinstance(given, dict):
             return given
         return {name: value for name, value in given.items() if name not in self.binder.personal}

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 
 from eventlog.admin.declarations import Declarations
-from eventlog.admin.declarations import load as load_declarations
+from eventlog.admin.declarations import load_declarations
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher

@@ -44,7 +44,7 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
         )
 
         async with Connection.open(access.address(_USER.name, port), name="pantry up") as connection:
-            await reconcile.apply(connection, SERVICE.declarations(own), room=server.room)
+            await reconcile.apply_declarations(connection, SERVICE.declarations(own), room=server.room)
 
         def ready(address: ListenAddress) -> None:
             page = own.public_url or address.url

@@ -140,7 +140,7 @@ class Service:
 
         Raises EventLogError, ProjectionError if it cannot start.
         """
-        await process.serve(settings, self._opened(settings), on_ready=on_ready)
+        await process.serve_application(settings, self._opened(settings), on_ready=on_ready)
 
     def listening(self, settings: Serving) -> AbstractAsyncContextManager[ListenAddress]:
         """Serve while a block runs, which gets the address: for tests."""
@@ -166,7 +166,7 @@ class Service:
     async def connected(self, settings: Serving) -> AsyncIterator[Connection]:
         """A connection to the broker, on which its streams are. Differences that are left to a person are logged."""
         async with Connection.open(settings.nats_url, name=self.name) as connection:
-            for drift in await reconcile.apply(connection, self.declarations(settings)):
+            for drift in await reconcile.apply_declarations(connection, self.declarations(settings)):
                 _log.warning("stream differs from its declaration", drift=str(drift))
             yield connection
 

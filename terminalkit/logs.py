@@ -37,7 +37,7 @@ class _Writer:
     debug = info = warning = error = critical = exception = log = msg
 
 
-def configure(*, level: Level = "info", style: Format = "json", stream: TextIO | None = None) -> None:
+def configure_logs(*, level: Level = "info", style: Format = "json", stream: TextIO | None = None) -> None:
     """Set up logging for the process: structlog and the standard library, to `stream` (standard error)."""
     sink = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]

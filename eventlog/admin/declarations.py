@@ -108,7 +108,7 @@ class Declarations:
         return (*logs, *(stream for stream in self.streams if stream.kind == "object bucket"))
 
 
-def load(
+def load_declarations(
     path: Path | None = None, *, replicas: int = 1, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Declarations:
     """The declarations of a file, by default the `streams.yaml` that this package came with.
@@ -169,7 +169,7 @@ def event_stream(
     """
     overrides = {} if max_bytes is None else {name: {"max_bytes": max_bytes}}
     if (found := file or _default_file()) is not None and name in read(found).get("streams", {}):
-        return load(found, replicas=replicas, overrides=overrides).only(name)
+        return load_declarations(found, replicas=replicas, overrides=overrides).only(name)
     subjects = sorted(f"{category}.*" for category in categories)
     fields = {**EVENT_STREAM, "description": f"Events of {name}", "subjects": subjects, "max_bytes": max_bytes or "1GiB"}
     return parse({"streams": {name: fields}}, replicas=replicas)

@@ -117,7 +117,7 @@ def incarnation_of(info: Mapping[str, Any]) -> str:
     return given or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{config['name']} {info['created']}"))
 
 
-async def plan(connection: Connection, declarations: Declarations, *, new_keys: bool = False) -> list[Drift]:
+async def plan_changes(connection: Connection, declarations: Declarations, *, new_keys: bool = False) -> list[Drift]:
     """Return the differences on the server, without changing it. `new_keys` as in `apply`. Raises Unavailable."""
     found = await asyncio.gather(
         *(_stream_info(connection, stream.name) for stream in declarations.streams),
@@ -173,7 +173,7 @@ def lacking_replicas(stream: Stream, info: Mapping[str, Any]) -> str | None:
     return str(drifts[0]) if drifts else None
 
 
-async def apply(
+async def apply_declarations(
     connection: Connection,
     declarations: Declarations,
     *,
@@ -210,7 +210,7 @@ async def _apply(connection: Connection, declarations: Declarations, *, new_keys
     refused: set[tuple[str, str]] = set()
     left: list[Drift] = []
     for _ in range(_ROUNDS):  # another process may be first with any step: look again
-        left = await plan(connection, declarations, new_keys=new_keys)
+        left = await plan_changes(connection, declarations, new_keys=new_keys)
         left = [attrs.evolve(d, action="by hand") if (d.kind, d.name) in refused else d for d in left]
         if all(drift.action == "by hand" for drift in left):
             break

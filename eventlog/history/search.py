@@ -34,7 +34,7 @@ class Record:
     problem: str | None = None
 
 
-def records(commit: Commit) -> Iterator[Record]:
+def event_records(commit: Commit) -> Iterator[Record]:
     """The events of a commit, in order."""
     try:
         body = commit.body
@@ -87,7 +87,7 @@ class EventFilter:
         """The events of a commit that are wanted, in order."""
         if self.category is not None and commit.category != self.category:
             return ()
-        found = records(commit)
+        found = event_records(commit)
         if self.types:
             found = (record for record in found if record.type in self.types)
         if self.text:
@@ -114,7 +114,7 @@ class Page:
     next: int | None
 
 
-async def search(log: EventLog, wanted: EventFilter, *, most: int = MOST) -> Page:
+async def search_events(log: EventLog, wanted: EventFilter, *, most: int = MOST) -> Page:
     """One page. It may be short, and even empty, where `most` commits did not have more.
 
     Raises Unavailable, and LogDamaged or AggregateDamaged for a record that cannot be read.

@@ -92,7 +92,7 @@ class JetStreamLog(LogReader):
             raise
         seconds = perf_counter() - started
         self.timings.observe(seconds)
-        if tracing.recording():
+        if tracing.recording_spans():
             self._export(proposals[: len(appended)], time.time_ns() - int(seconds * 1e9))
         return appended
 
@@ -123,5 +123,5 @@ class JetStreamLog(LogReader):
         for proposal in proposals:
             if (parent := Trace.parse(proposal.commit.traceparent)) is not None:
                 name = f"{tracing.SEND} {self._stream}"
-                about = tracing.message(tracing.SEND, self._stream, message_id=proposal.commit.id)
-                tracing.record(name, parent.child(), tracing.SpanKind.PRODUCER, began, parent=parent, attributes=about)
+                about = tracing.message_attributes(tracing.SEND, self._stream, message_id=proposal.commit.id)
+                tracing.record_span(name, parent.child(), tracing.SpanKind.PRODUCER, began, parent=parent, attributes=about)

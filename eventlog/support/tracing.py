@@ -106,7 +106,7 @@ def export_to(exporter: Exporter | None) -> None:
     _exporter, _started = exporter, time.time()
 
 
-def recording() -> bool:
+def recording_spans() -> bool:
     """Return whether spans are exported."""
     return _exporter is not None
 
@@ -116,7 +116,7 @@ def began_before(at: float) -> bool:
     return at < _started
 
 
-def record(
+def record_span(
     name: str,
     span: Trace,
     kind: SpanKind,
@@ -136,7 +136,7 @@ def record(
         _exporter.export(name, span, kind, times, parent=parent, links=links, attributes=attributes or {}, failed=failed)
 
 
-def message(
+def message_attributes(
     operation: str, stream: str, *, message_id: str | None = None, count: int | None = None, group: str | None = None
 ) -> Attributes:
     """Return the attributes of an operation on messages of a stream."""
@@ -168,5 +168,5 @@ class Stages:
     def end(self, failed: str | None = None) -> None:
         """End the stage, if one has begun."""
         if self._name and self._parent is not None:
-            record(self._name, self._parent.child(), SpanKind.INTERNAL, self._began, parent=self._parent, failed=failed)
+            record_span(self._name, self._parent.child(), SpanKind.INTERNAL, self._began, parent=self._parent, failed=failed)
         self._name = ""

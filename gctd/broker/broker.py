@@ -9,7 +9,7 @@ import attrs
 import structlog
 
 from eventlog.admin import reconcile as streams
-from eventlog.admin.declarations import Declarations, load
+from eventlog.admin.declarations import Declarations, load_declarations
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.broker import attempt_logs as logs
@@ -46,7 +46,7 @@ def overrides(settings: Settings) -> Mapping[str, Mapping[str, str]]:
 
 def declarations(settings: Settings) -> Declarations:
     """The tracker's part of `streams.yaml`, changed by its settings: other services have theirs. Raises DeclarationInvalid."""
-    return load(replicas=settings.replicas, overrides=overrides(settings)).only(
+    return load_declarations(replicas=settings.replicas, overrides=overrides(settings)).only(
         EVENTS, SCAN_STREAM, LANES_STREAM, logs.STREAM, WORKERS, BLOBS
     )
 
@@ -59,7 +59,7 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
     """
     declared = declarations(settings)
     async with Connection.open(settings.nats_url, name=name) as connection:
-        for drift in await streams.apply(connection, declared):
+        for drift in await streams.apply_declarations(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))
 
         yield broker_on(connection, JetStreamLog(connection, EVENTS, REGISTRY), declared)
@@ -69,7 +69,7 @@ def broker_on(connection: Connection, log: JetStreamLog, declared: Declarations)
     """Return the streams and buckets on a connection. They must exist as declared."""
 
     async def repair() -> None:
-        await streams.apply(connection, declared)
+        await streams.apply_declarations(connection, declared)
 
     return Broker(
         connection=connection,

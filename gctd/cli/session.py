@@ -71,4 +71,4 @@ class Session(service.ClientSession):
             self.invocation.not_found = f"gctd repo add {shlex.quote(url)}"
 
 
-client_command = partial(service.client_command, FLAGS, lazily("gctd.client.api:Client"), Session)
+client_command = partial(service.command_with_client, FLAGS, lazily("gctd.client.api:Client"), Session)

@@ -6,13 +6,15 @@ The errors are in `terminalkit.client.errors`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from gctd.client.projects import Diff, Gate, Point, RepoConfig
 from gctd.client.resources import Analysis, Attempt, Repo, Task, Update, Worker
 from terminalkit.client.feed import Signal
-from terminalkit.client.service import R, ServiceClient, only, parse, parse_list
+from terminalkit.client.service import Resource, ServiceClient, only, parse, parse_list
 from terminalkit.client.transport import segment
+
+R = TypeVar("R", bound=Resource)
 
 PROBING = 180.0
 """Seconds that a request has at least in which the server asks repositories' hosts."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from eventlog import AggregateId
-from eventlog.history.search import EventFilter, Record, records
+from eventlog.history.search import EventFilter, Record, event_records
 from gctd.domain.errors import NotFound
 from gctd.http import formats
 from gctd.http.bodies import body_of
@@ -173,7 +173,7 @@ async def state_at(request: StateAt, call: Call[Services]) -> Answer[StateDocume
         at=timestamp_text(commit.at),
         version=stored.version,
         state=msgspec.Raw(stored.data),
-        events=[RecordBody.of(record) for record in records(commit)],
+        events=[RecordBody.of(record) for record in event_records(commit)],
     )
     return Answer(document, sequence=commit.sequence)
 

@@ -91,7 +91,7 @@ def _limited(found: Bytes, limit: int) -> Bytes:
     return found
 
 
-def text(raw: bytes) -> str:
+def body_text(raw: bytes) -> str:
     """The text of a body. Raises Malformed if it is not UTF-8."""
     try:
         return raw.decode()
@@ -99,9 +99,9 @@ def text(raw: bytes) -> str:
         raise Malformed(f"the body is not UTF-8: byte {error.start}") from error
 
 
-def parse(raw: bytes) -> Any:
+def parse_body(raw: bytes) -> Any:
     """The value of a JSON body: objects, lists, strings, int, Decimal, bool, None. Raises Malformed."""
-    decoded = text(raw)
+    decoded = body_text(raw)
     _check_depth(raw)
     try:
         value = _DECODER.decode(decoded)

@@ -30,4 +30,4 @@ class Session(service.ClientSession):
         raise NotFound(f"there is no category {name}")
 
 
-client_command = partial(service.client_command, FLAGS, lazily("pantry.client.api:Client"), Session)
+client_command = partial(service.command_with_client, FLAGS, lazily("pantry.client.api:Client"), Session)

@@ -95,10 +95,10 @@ def _print(output: Output, record: dict[str, Any]) -> None:
 
 
 def _records(commit: Commit) -> Iterator[dict[str, Any]]:
-    from eventlog.history.search import records
+    from eventlog.history.search import event_records
     from projections.model import timestamp_text
 
-    for record in records(commit):
+    for record in event_records(commit):
         place = {"sequence": commit.sequence, "aggregate": record.aggregate, "position": str(record.position)}
         data = json.loads(bytes(record.data))
         if record.problem is not None or record.at is None:
@@ -148,7 +148,7 @@ async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, repl
     from eventlog.admin import reconcile as server
 
     async with connected(nats_url) as connection:
-        return _show(invocation.output, await server.plan(connection, declared(file, replicas)))
+        return _show(invocation.output, await server.plan_changes(connection, declared(file, replicas)))
 
 
 @streams.command(epilog=examples("projections streams apply", "projections streams apply --replicas 3"))
@@ -167,7 +167,7 @@ async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, rep
     from eventlog.admin import reconcile as server
 
     async with connected(nats_url) as connection:
-        return _show(invocation.output, await server.apply(connection, declared(file, replicas), new_keys=new_keys))
+        return _show(invocation.output, await server.apply_declarations(connection, declared(file, replicas), new_keys=new_keys))
 
 
 directory_argument = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
@@ -216,7 +216,7 @@ async def backup(
 
     if verify:
         return await _verify(invocation, directory)
-    declared_streams = declarations.load(file)
+    declared_streams = declarations.load_declarations(file)
     chosen = declared_streams.only(*names).streams if names else declared_streams.lasting
     await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
     copied, absent = [], []

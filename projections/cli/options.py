@@ -123,10 +123,10 @@ def declared(file: Path | None, replicas: int) -> Declarations:
     """
     from eventlog.admin import declarations
 
-    known = declarations.load(file).names
+    known = declarations.load_declarations(file).names
     configured = overrides_of(_loaded(name, click.get_current_context()) for name in names())
     overrides = {name: fields for name, fields in configured.items() if name in known}
-    return declarations.load(file, replicas=replicas, overrides=overrides)
+    return declarations.load_declarations(file, replicas=replicas, overrides=overrides)
 
 
 def _database(ctx: click.Context, option: click.Parameter, given: str | None) -> str:
@@ -291,12 +291,12 @@ def overrides_of(models: Iterable[ReadModel]) -> Mapping[str, Mapping[str, str]]
 
 
 def _override(settings: SettingNames, setting: StreamSetting) -> str | float | None:
-    from terminalkit.config.fields import parse
+    from terminalkit.config.fields import parse_duration
 
     value = value_of(settings, setting.key)
     if isinstance(value, str) and setting.duration:
         try:
-            return parse(value)
+            return parse_duration(value)
         except ValueError as error:
             raise click.UsageError(f"the setting {setting.key} ({settings.variable(setting.key)}) {error}") from error
     if value is None or isinstance(value, str) or (setting.duration and isinstance(value, (int, float))):

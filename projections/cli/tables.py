@@ -155,12 +155,12 @@ def _advice(kinds: Collection[str], parked: int) -> str | None:
 
 async def _missing_keys(nats_url: str, model: ReadModel) -> int:
     """How many keys of persons the log needs that are not in the stream of its keys."""
-    from eventlog.admin.declarations import load
+    from eventlog.admin.declarations import load_declarations
     from eventlog.admin.reconcile import needed_keys
     from eventlog.jetstream.keyring import JetStreamKeyring
 
     missing = 0
-    for stream in load().streams:
+    for stream in load_declarations().streams:
         if stream.keys_of is not None and stream.keys_of["stream"] == model.stream:
             async with connected(nats_url) as connection:
                 if needed := set(await needed_keys(connection, stream)):

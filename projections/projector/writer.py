@@ -145,7 +145,7 @@ class CheckpointWriter:
         made, looked = await _aside(commits, _looked_at, self._links, commits)
         broken = await self._broken(looked)
         await self._advance(commits, made, show, broken)
-        if tracing.recording():
+        if tracing.recording_spans():
             _export(self.model, commits, began)
 
     async def _advance(
@@ -277,8 +277,8 @@ def _export(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
         parent = links[0] if len(commits) == 1 else None
         span = Trace.begin() if parent is None else parent.child()
         name = f"{tracing.PROCESS} {model.stream}"
-        about = tracing.message(tracing.PROCESS, model.stream, count=len(commits), group=model.name)
-        tracing.record(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
+        about = tracing.message_attributes(tracing.PROCESS, model.stream, count=len(commits), group=model.name)
+        tracing.record_span(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
 
 
 def _looked_at(links: AggregateLinks, commits: Sequence[Commit]) -> tuple[Sequence[bytes], LinkCheck]:

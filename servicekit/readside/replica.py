@@ -13,7 +13,7 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Unavailable
-from eventlog.history.search import EventFilter, Page, search
+from eventlog.history.search import EventFilter, Page, search_events
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.ops.health import Check
@@ -287,7 +287,7 @@ class ReadReplica:
             return None
 
     async def search(self, aggregate: str | None = None, **wanted: Any) -> Page:
-        """A page of events (`eventlog.history.search`). Raises StoreUnavailable, and ArgumentRefused for a wrong aggregate."""
+        """Return a page of events (`search_events`). Raises StoreUnavailable, and ArgumentRefused for a wrong aggregate."""
         if self._event_log is None:
             raise StoreUnavailable("the log is with the broker: nats_url is not set")
         try:
@@ -296,7 +296,7 @@ class ReadReplica:
             raise ArgumentRefused(f"{aggregate!r} is not an aggregate: {error}") from error
         async with self._searching:
             try:
-                return await search(self._event_log, EventFilter(aggregate=named, **wanted))
+                return await search_events(self._event_log, EventFilter(aggregate=named, **wanted))
             except EventLogError as error:
                 raise StoreUnavailable(f"the log cannot be read: {error}") from error
 

@@ -31,7 +31,7 @@ async def listening(settings: Listening, opened: Opened) -> AsyncIterator[Listen
         yield address
 
 
-async def serve(settings: Listening, opened: Opened, *, on_ready: Callable[[ListenAddress], None]) -> None:
+async def serve_application(settings: Listening, opened: Opened, *, on_ready: Callable[[ListenAddress], None]) -> None:
     """Answer requests until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered."""
     with termination() as signalled:
         async with listening(settings, opened) as address:

@@ -66,7 +66,7 @@ def one_more(limit: int) -> int | None:
     return limit + 1 if limit else None
 
 
-def client_command(
+def command_with_client(
     flags: SettingFlags[Any],
     client: Callable[[], type[ServiceClient]],
     session: type[ClientSession],

@@ -28,7 +28,7 @@ class _Duration(click.ParamType[float]):
         from terminalkit.config import fields  # noqa: PLC0415 - only for a given value
 
         try:
-            seconds = fields.parse(value)
+            seconds = fields.parse_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if seconds < 0.001:

@@ -21,7 +21,7 @@ SCHEMA = {"type": "string", "pattern": r"^([0-9]{1,12}(\.[0-9]{1,9})?(h|ms|m|s|u
 """The texts that `parse` takes, in JSON Schema."""
 
 
-def parse(text: object) -> float:
+def parse_duration(text: object) -> float:
     """The seconds that a text means. Raises ValueError with a text for the user; ten years is the longest."""
     parts = _PART.findall(text) if isinstance(text, str) else []
     if not parts or "".join(number + unit for number, unit in parts) != text:
@@ -32,7 +32,7 @@ def parse(text: object) -> float:
     return seconds
 
 
-def show(seconds: float) -> str:
+def show_duration(seconds: float) -> str:
     """The shortest text for a duration, to the millisecond."""
     rest = round(seconds * 1000)
     parts = []
@@ -164,7 +164,7 @@ class Field:
     def from_text(self, text: str) -> Any:
         """The value that a text means, as in the environment."""
         if self.about.duration:
-            return parse(text)
+            return parse_duration(text)
         if get_origin(self.attribute.type) in (tuple, list):
             return TEXT.structure([part.strip() for part in text.split(",") if part.strip()], self._type)
         if self._is_path:
@@ -201,7 +201,7 @@ class Field:
         if self.about.secret and value:
             return MASK
         if self.about.duration and value is not None:
-            return show(value)
+            return show_duration(value)
         if isinstance(value, str):
             return _PASSWORD.sub(rf"\1:{MASK}@", value)
         if isinstance(value, (tuple, list)):

@@ -46,7 +46,7 @@ def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
     from terminalkit.runtime.event_loop import run_busy  # noqa: PLC0415 - help and completion do without it
 
     style = settings.log_format
-    logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
+    logs.configure_logs(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
     before = os.umask(PRIVATE)
     ctx = click.get_current_context(silent=True)
     export_rest = span_export.start(Path(sys.argv[0]).stem if ctx is None else ctx.command_path.replace(" ", "-"))

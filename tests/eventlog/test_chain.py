@@ -140,11 +140,11 @@ async def test_a_clock_that_was_ahead_is_said_when_the_aggregate_is_loaded(log: 
 @pytest.fixture
 async def on_nats(nats_url: str) -> AsyncIterator[EventLog]:
     from eventlog.admin.declarations import parse  # noqa: PLC0415 - for this one alone
-    from eventlog.admin.reconcile import apply  # noqa: PLC0415 - as above
+    from eventlog.admin.reconcile import apply_declarations  # noqa: PLC0415 - as above
 
     declared = {"subjects": ["test.counter.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "1MiB"}
     async with Connection.open(nats_url, name="chain") as connection:
-        await apply(connection, parse({"streams": {"CHAIN": declared}}))
+        await apply_declarations(connection, parse({"streams": {"CHAIN": declared}}))
         yield JetStreamLog(connection, "CHAIN", REGISTRY)
 
 

@@ -15,7 +15,7 @@ import pytest_asyncio
 from eventlog import AggregateId, Commit, NewCommit, NewEvent, Proposal, RecordedEvent, Registry, UndecodableCommit
 from eventlog.admin.backup import back_up, restore
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
 from eventlog.jetstream.keyring import JetStreamKeyring
@@ -290,19 +290,19 @@ class TestJetStreamKeyring(KeyringConformance):
     @pytest_asyncio.fixture
     async def keyring(self, nats_url: str) -> AsyncIterator[Keyring]:
         async with Connection.open(nats_url, name="keys") as connection:
-            assert await apply(connection, parse(DECLARED)) == []
+            assert await apply_declarations(connection, parse(DECLARED)) == []
             yield JetStreamKeyring(connection, "KEYS", "guests.key")
 
 
 @pytest.mark.real
 async def test_a_key_is_found_in_a_copy_that_replaces_another_stream_between_two_looks(nats_url: str, tmp_path: Path) -> None:
     async with Connection.open(nats_url, name="keys") as connection:
-        assert await apply(connection, parse(DECLARED)) == []
+        assert await apply_declarations(connection, parse(DECLARED)) == []
         keyring = JetStreamKeyring(connection, "KEYS", "guests.key")
         key = await JetStreamKeyring(connection, "KEYS", "guests.key").key_of("anna")
         await back_up(connection, "KEYS", tmp_path)
         await call(connection, "STREAM.DELETE.KEYS")
-        await apply(connection, parse(DECLARED))
+        await apply_declarations(connection, parse(DECLARED))
         assert await keyring.find("anna") is None
         empty = await keyring.identity()
         assert empty == await keyring.identity()
@@ -316,7 +316,7 @@ async def test_a_key_is_found_in_a_copy_that_replaces_another_stream_between_two
 @pytest.mark.real
 async def test_the_bytes_of_a_destroyed_key_are_not_on_the_disk(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path) as server, Connection.open(server.url, name="keys") as connection:
-        await apply(connection, parse(DECLARED))
+        await apply_declarations(connection, parse(DECLARED))
         keyring = JetStreamKeyring(connection, "KEYS", "guests.key")
         keys = [await keyring.key_of(name) for name in ("anna", "bert", "carl")]
         assert [found(tmp_path, key) for key in keys] == [True, True, True]

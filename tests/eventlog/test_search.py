@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
-from eventlog.history.search import EventFilter, Page, search
+from eventlog.history.search import EventFilter, Page, search_events
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import CATEGORY, REGISTRY, Added, Counter
 
@@ -43,7 +43,7 @@ async def filled(*commits: tuple[str, int]) -> MemoryLog:
 async def pages(log: MemoryLog, wanted: EventFilter, most: int) -> list[Page]:
     found = []
     while True:
-        page = await search(log, wanted, most=most)
+        page = await search_events(log, wanted, most=most)
         found.append(page)
         if page.next is None:
             return found
@@ -88,15 +88,15 @@ async def test_the_pages_together_are_what_is_wanted_in_order(
 
 async def test_a_page_reads_so_much_and_no_more() -> None:
     log = await filled(*[("a", 1)] * 50, ("b", 1), *[("a", 1)] * 50)
-    page = await search(log, EventFilter(text="büro b", newest=False), most=40)
+    page = await search_events(log, EventFilter(text="büro b", newest=False), most=40)
     assert (page.records, page.first, page.last, page.next, page.end) == ((), 1, 40, 41, 101)
-    page = await search(log, EventFilter(text="büro b", newest=False, first=41), most=40)
+    page = await search_events(log, EventFilter(text="büro b", newest=False, first=41), most=40)
     assert ([str(record.position) for record in page.records], page.next) == (["51"], 81)
 
 
 async def test_a_record_has_what_is_stored() -> None:
     log = await filled(("a", 1))
-    (record,) = (await search(log, EventFilter())).records
+    (record,) = (await search_events(log, EventFilter())).records
     assert (record.aggregate, record.type, record.version, record.at) == ("test.counter.a", "Added", 1, AT)
     assert json.loads(bytes(record.data)) == {"amount": 1, "total": 0, "by": "Büro a"}
     assert (record.commit, record.context.correlation, record.problem) == ("c1", "r1", None)

@@ -84,7 +84,7 @@ def fail(secret: str = "") -> None:
 
 
 def test_logs_are_json_lines_with_level_time_logger_and_request_id_also_those_of_libraries(sink: io.StringIO) -> None:
-    logs.configure(level="info", style="json", stream=sink)
+    logs.configure_logs(level="info", style="json", stream=sink)
     with structlog.contextvars.bound_contextvars(request_id="r-1"):
         structlog.get_logger("ours").info("it began", value=1, thing=object)
         logging.getLogger("theirs").warning("it %s", "broke")
@@ -106,7 +106,7 @@ def test_logs_are_json_lines_with_level_time_logger_and_request_id_also_those_of
 
 
 def test_logs_for_reading_show_no_values_of_variables(sink: io.StringIO) -> None:
-    logs.configure(level="debug", style="text", stream=sink)
+    logs.configure_logs(level="debug", style="text", stream=sink)
     password = f"hunter{2}"
     try:
         fail(password)

@@ -13,8 +13,8 @@ import pytest
 
 from eventlog import Context, Position, Unavailable
 from eventlog.admin.backup import back_up, restore
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply, plan
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations, plan_changes
 from eventlog.jetstream.api import call
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
@@ -30,7 +30,7 @@ from tests.support.waiting import wait_until
 
 NAME, NOTES = "Wilma Wolke", "for Sunday"
 MISSING = ("[key missing]", "[key missing]")
-DECLARED = load().only("PANTRY", "PANTRY_KEYS")
+DECLARED = load_declarations().only("PANTRY", "PANTRY_KEYS")
 
 
 async def verify(system: PantrySystem) -> CompletedProcess[str]:
@@ -172,13 +172,13 @@ async def test_missing_keys_are_named_and_can_be_restored_while_the_pantry_runs(
         assert await shown() == {MISSING}
         verified = await verify(system)
         assert (verified.returncode, "keys of persons: 1 are missing" in verified.stdout) == (5, True), verified
-        (drift,) = await plan(connection, DECLARED)
+        (drift,) = await plan_changes(connection, DECLARED)
         assert (drift.name, drift.field, drift.action) == ("PANTRY_KEYS", "", "by hand")
         refused = await server.post("/people:erase", {"name": NAME})
         assert refused.status == 503
         assert "keys of persons: 1 are missing" in str(refused.body)
         assert (await server.move("in", 1, created_by=NAME)).status == 503
-        assert await apply(connection, DECLARED) == [drift]
+        assert await apply_declarations(connection, DECLARED) == [drift]
 
         await restore(connection, tmp_path / "PANTRY_KEYS.json")
 
@@ -193,4 +193,4 @@ async def test_missing_keys_are_named_and_can_be_restored_while_the_pantry_runs(
         assert await keyring.find(NAME.casefold()) == key
         assert (await server.post("/people:erase", {"name": NAME})).status == 204
         await call(connection, "STREAM.DELETE.PANTRY_KEYS")
-        assert await apply(connection, DECLARED) == []  # all persons are erased: no key has to be restored
+        assert await apply_declarations(connection, DECLARED) == []  # all persons are erased: no key has to be restored

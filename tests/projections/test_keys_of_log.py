@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventlog import Appended, Commands, Context, EventLog, KeyReused, NewCommit, NewEvent, Proposal, Unavailable
 from eventlog.admin.declarations import Declarations
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -47,7 +47,7 @@ class Process:
 @asynccontextmanager
 async def process(url: str, database: Path) -> AsyncIterator[Process]:
     async with SQLiteStore(database) as store, Connection.open(url, name="keys") as connection:
-        await apply(connection, Declarations((BRIEF,)))
+        await apply_declarations(connection, Declarations((BRIEF,)))
         await Migrations(store, MODEL).up()
         log = JetStreamLog(connection, STREAM.name, REGISTRY)
         head = await log.head()

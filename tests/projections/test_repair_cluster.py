@@ -9,7 +9,7 @@ import pytest
 
 from eventlog import Commands
 from eventlog.admin.declarations import Declarations
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.repair.diagnosis import Witness, each_leads
 from eventlog.admin.repair.repair import StreamRepair
 from eventlog.admin.repair.sources import Replicas
@@ -38,7 +38,7 @@ async def found_in_a_service(scrubber: LogScrubber) -> str | None:
 async def test_a_record_that_one_server_cannot_read_is_restored_from_the_others(tmp_path: Path) -> None:
     """Even if that server does not lead: each one leads in turn while the damage is looked for."""
     async with Cluster.running(tmp_path) as cluster, Connection.open(cluster.urls, name="test") as connection:
-        await apply(connection, Declarations((REPLICATED,)))
+        await apply_declarations(connection, Declarations((REPLICATED,)))
         log = JetStreamLog(connection, STREAM.name, REGISTRY)
         commands = Commands(log)
         await commands.execute(ACCOUNT, "a", Opened("ann"))

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from eventlog import Decider
-from eventlog.admin.declarations import EVENT_STREAM, default_file, event_stream, load
+from eventlog.admin.declarations import EVENT_STREAM, default_file, event_stream, load_declarations
 from examples.bank.service import ACCOUNT, BANK, MODEL
 from projections import models
 from servicekit import Service, ServiceSettings
@@ -40,7 +40,7 @@ def test_its_stream_has_the_categories_of_its_aggregates_and_what_a_log_needs() 
     assert (stream.name, stream.incarnation, stream.apart) == ("BANK", True, False)
     assert stream.config["subjects"] == ["bank.account.*"]
     assert (stream.config["num_replicas"], stream.config["max_bytes"]) == (3, 2 * 1024**3)
-    [tracker] = load(replicas=3).only("GCTD").streams
+    [tracker] = load_declarations(replicas=3).only("GCTD").streams
     own = {"subjects", "description", "max_bytes"}
     assert {name: value for name, value in stream.config.items() if name not in own} == {
         name: value for name, value in tracker.config.items() if name not in own

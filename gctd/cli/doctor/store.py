@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from eventlog import Unavailable
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.jetstream.api import Refused, ask
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.write_health import WARN_AT, Room
@@ -71,7 +71,7 @@ async def _limits(settings: Settings, broker: Connection | Unavailable) -> Docto
 async def _streams(broker: Connection) -> Sequence[Room]:
     """The limits of the streams of all services that refuse what is over them; others let the oldest go."""
     rooms = []
-    for stream in load().streams:
+    for stream in load_declarations().streams:
         try:
             info = await ask(broker, f"STREAM.INFO.{stream.name}")
         except Refused:

@@ -135,7 +135,7 @@ async def _port(settings: Settings) -> DoctorFinding | None:
 
 
 async def _streams(broker: Connection, settings: Settings) -> DoctorFinding:
-    drifts = await streams.plan(broker, declarations(settings))
+    drifts = await streams.plan_changes(broker, declarations(settings))
     if not drifts:
         return ok("as streams.yaml declares them")
     detail = "; ".join(map(str, drifts))

@@ -37,7 +37,7 @@ def run_up(options: Options, console: Console, *, demo: bool, ready_file: Path |
     Raises PortInUse, SettingsError, DeclarationInvalid, CredentialsDamaged if it cannot be planned. Raises ProgramMissing before
     anything starts.
     """
-    logs.configure(level="info" if verbose else "warning", style="text")
+    logs.configure_logs(level="info" if verbose else "warning", style="text")
     os.umask(PRIVATE)
     places = Places.chosen(options.data_dir, cluster=options.cluster)
     if demo or options.workers != 0:

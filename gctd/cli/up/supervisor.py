@@ -206,7 +206,7 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
     if system.operator is not None:
         async with Connection.open(system.operator, name="gctd up") as connection:
             console.say(f"declaring {len(system.declared.streams)} streams")
-            for drift in await reconcile.apply(connection, system.declared, room=_room(system.brokers)):
+            for drift in await reconcile.apply_declarations(connection, system.declared, room=_room(system.brokers)):
                 console.say(f"a stream differs from its declaration: {drift}")
     _write_environment(system)
     ready.remove()  # not before: until the data directory is ours, it may belong to another system

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from eventlog.admin.declarations import Declarations, load
+from eventlog.admin.declarations import Declarations, load_declarations
 from eventlog.embedded.access import BrokerAccess
 from eventlog.embedded.nats import EmbeddedServer, Membership
 from gctd.broker.broker import overrides
@@ -197,14 +197,14 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Chil
 
 def _ends() -> Mapping[str, str]:
     """Return the time for open requests at the end, by variable: the tracker's if none is set. Raises SettingsError."""
-    usual = fields.show(SETTINGS.load().values.shutdown_timeout)
+    usual = fields.show_duration(SETTINGS.load().values.shutdown_timeout)
     return {name: os.environ.get(name) or usual for name in _ENDS.values()}
 
 
 def _seconds(name: str, text: str) -> float:
     """Return the seconds of a variable. Raises SettingsError."""
     try:
-        return fields.parse(text)
+        return fields.parse_duration(text)
     except ValueError as error:
         raise SettingsError(f"{name}: {error}") from error
 
@@ -214,7 +214,7 @@ def _declarations(*, cluster: bool) -> Declarations:
     settings = SETTINGS.load({"replicas": _SERVERS} if cluster else {}).values
     size = os.environ.get(_LEDGER_SIZE)
     ledger = {} if size is None else {_LEDGER: {"max_bytes": size}}
-    return load(replicas=settings.replicas, overrides={**overrides(settings), **ledger})
+    return load_declarations(replicas=settings.replicas, overrides={**overrides(settings), **ledger})
 
 
 def _size_of_ledger(declared: Declarations) -> str:

@@ -159,7 +159,7 @@ class Lanes:
         self.dispatched += len(tickets)
         for ticket in tickets:
             trace = Trace.parse(ticket.context.traceparent)
-            if trace is not None and tracing.recording():
+            if trace is not None and tracing.recording_spans():
                 export(ticket, trace, began)
             lane = worker or "shared"
             _log.debug("job put into the queue", id=ticket.id, lane=lane, trace_id=trace and trace.trace_id)

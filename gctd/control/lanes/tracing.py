@@ -16,7 +16,7 @@ def export(ticket: JobTicket, cause: Trace, began: int) -> None:
     """
     seen = cause.child()
     sending = f"{tracing.SEND} {SCAN_STREAM}"
-    about = tracing.message(tracing.SEND, SCAN_STREAM, message_id=ticket.id)
-    tracing.record(sending, seen.child(), tracing.SpanKind.PRODUCER, began, parent=seen, attributes=about)
-    processing, about = f"{tracing.PROCESS} {MODEL.stream}", tracing.message(tracing.PROCESS, MODEL.stream)
-    tracing.record(processing, seen, tracing.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)
+    about = tracing.message_attributes(tracing.SEND, SCAN_STREAM, message_id=ticket.id)
+    tracing.record_span(sending, seen.child(), tracing.SpanKind.PRODUCER, began, parent=seen, attributes=about)
+    processing, about = f"{tracing.PROCESS} {MODEL.stream}", tracing.message_attributes(tracing.PROCESS, MODEL.stream)
+    tracing.record_span(processing, seen, tracing.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import attrs
 
 from eventlog import Commit, EventLog, UndecodableCommit
-from eventlog.history.search import EventFilter, Page, search
+from eventlog.history.search import EventFilter, Page, search_events
 from gctd.domain.errors import Refused
 from servicekit.errors import NotWritten
 
@@ -25,9 +25,9 @@ class LogBrowser:
     _turn: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(AT_A_TIME))
 
     async def page(self, wanted: EventFilter) -> Page:
-        """Return a page as `eventlog.history.search.search` does."""
+        """Return a page as `eventlog.search_events` does."""
         async with self._turn:
-            return await search(self.log, wanted)
+            return await search_events(self.log, wanted)
 
     async def require(self, sequence: int) -> None:
         """Raise NotWritten if the log does not have that sequence."""

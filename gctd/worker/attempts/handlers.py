@@ -171,7 +171,7 @@ class Handlers:
     async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> asyncio.Task[None] | None:
         flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
-        stages = tracing.Stages(Trace.parse(running.context.traceparent) if tracing.recording() else None)
+        stages = tracing.Stages(Trace.parse(running.context.traceparent) if tracing.recording_spans() else None)
         # The numbers of attempts continue if a user retries a task.
         delay = min(self._retry_delay * 2.0 ** (state.attempt - 1), LONGEST_DELAY)
         try:

@@ -23,10 +23,10 @@ def traced(job: Job, cause: Context, context: Context) -> Iterator[None]:
         yield
     finally:
         parent, span = Trace.parse(cause.traceparent), Trace.parse(context.traceparent)
-        if tracing.recording() and parent is not None and span is not None:
+        if tracing.recording_spans() and parent is not None and span is not None:
             name = f"{tracing.PROCESS} {SCAN_STREAM}"
-            about = tracing.message(tracing.PROCESS, SCAN_STREAM, message_id=job.id)
-            tracing.record(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
+            about = tracing.message_attributes(tracing.PROCESS, SCAN_STREAM, message_id=job.id)
+            tracing.record_span(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
 
 
 def logged(context: Context) -> AbstractContextManager[object]:

@@ -161,10 +161,10 @@ def _rows(raw: bytes, media: str, columns: Columns) -> Iterable[Mapping[str, Any
     """Return the rows of a body; a row that cannot be read is a FieldError among them. Raises Malformed, Invalid."""
     raw = raw.removeprefix(codecs.BOM_UTF8)
     if media == TABLE:
-        return _of_table(body.text(raw), columns)
+        return _of_table(body.body_text(raw), columns)
     if media == LINES:
         return (_of_line(line) for line in raw.splitlines() if line.strip())
-    rows = body.parse(raw)
+    rows = body.parse_body(raw)
     if not isinstance(rows, list):
         raise Invalid([FieldError("must be a list of rows", pointer="#")])
     return (row if isinstance(row, dict) else FieldError("must be an object") for row in rows)
@@ -172,7 +172,7 @@ def _rows(raw: bytes, media: str, columns: Columns) -> Iterable[Mapping[str, Any
 
 def _of_line(line: bytes) -> Mapping[str, Any] | FieldError:
     try:
-        row = body.parse(line)
+        row = body.parse_body(line)
     except Malformed as error:
         return FieldError(str(error))
     return row if isinstance(row, dict) else FieldError("must be an object")

@@ -28,7 +28,7 @@ import uvloop
 from bench.helpers.measuring import show_machine
 from eventlog import AggregateId, Commit, NewCommit, NewEvent, Proposal, Registry
 from eventlog.admin.declarations import EVENT_STREAM, parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.ids import hex_digits
@@ -156,7 +156,7 @@ async def measure(cluster: Cluster, parts: list[Part], directory: Path, given: a
     fields = {**EVENT_STREAM, "max_bytes": "256MiB"}
     declared = {part.stream: {**fields, "subjects": [f"{part.category}.*"]} for part in parts}
     async with Connection.open(cluster.urls, name="bench-parts") as connection:
-        await apply(connection, parse({"streams": declared}, replicas=SIZE))
+        await apply_declarations(connection, parse({"streams": declared}, replicas=SIZE))
         logs = [(part, JetStreamLog(connection, part.stream, part.model().registry)) for part in parts]
         leaders = {(await cluster.leader(part.stream)).name for part in parts}
         await appended(logs, given.writers, 1.0)

@@ -32,7 +32,7 @@ from nats.js import JetStreamContext
 from bench.helpers.measuring import show_machine
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal, Registry
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream import group_commit
 from eventlog.jetstream.log import JetStreamLog
@@ -242,7 +242,7 @@ async def main(options: argparse.Namespace) -> None:
         ):
             found = connection.client.connected_server_version
             print(f"nats-server {found.major}.{found.minor}.{found.patch}, one node, sync_interval: always")
-            await apply(connection, DECLARED)
+            await apply_declarations(connection, DECLARED)
             log = JetStreamLog(connection, STREAM, REGISTRY)
             client = await nats.connect(server.url)
             few, many = await pile(connection, "few", FEW), await pile(connection, "many", MANY)

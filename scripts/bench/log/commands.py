@@ -21,7 +21,7 @@ import nats
 
 from eventlog import Context
 from eventlog.admin.declarations import Declarations, Stream
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
 from eventlog.commands.outcomes import KeyUse
 from eventlog.embedded.nats import EmbeddedServer
@@ -89,7 +89,7 @@ async def main() -> None:
             Connection.open(server.url, name="bench") as connection,
         ):
             config = {"subjects": [f"{CATEGORY}.*"], "storage": "file", "allow_direct": True, "allow_atomic": True}
-            await apply(connection, Declarations((Stream(SUBJECT, config, incarnation=True),), ()))
+            await apply_declarations(connection, Declarations((Stream(SUBJECT, config, incarnation=True),), ()))
             log = JetStreamLog(connection, SUBJECT, REGISTRY)
             for run in range(options.runs):
                 figures["bare publish, 1 writer"].append(await publishes(server.url, options.seconds))

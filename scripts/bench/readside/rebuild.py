@@ -29,7 +29,7 @@ import uvloop
 from bench.readside.replay import generate
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.admin import reconcile as streams
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -171,7 +171,7 @@ async def postgres() -> AsyncIterator[str]:
 async def main(events: int, rate: float, data_dir: Path, *, in_postgres: bool) -> None:
     """Write the stream, then measure."""
     async with EmbeddedServer(data_dir) as server, Connection.open(server.url, name="bench") as connection:
-        await streams.apply(connection, load().only(MODEL.stream))
+        await streams.apply_declarations(connection, load_declarations().only(MODEL.stream))
         log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
         if not (await log.head()).last:
             await generate(log, events, UNDER_WAY)

@@ -36,7 +36,7 @@ from bench.helpers.measuring import show_machine
 from bench.helpers.tracker import TrackerLog
 from eventlog import Commit
 from eventlog.admin import reconcile as streams
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.batch import MOST_MESSAGES
 from eventlog.jetstream.log import JetStreamLog
@@ -215,7 +215,7 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
         if postgres is not None:
             await stack.enter_async_context(postgres)
         databases = Databases(postgres)
-        await streams.apply(connection, load().only(MODEL.stream))
+        await streams.apply_declarations(connection, load_declarations().only(MODEL.stream))
         log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
         if not (await log.head()).last:
             await generate(log, given.events, given.under_way)

@@ -20,7 +20,7 @@ import uvloop
 from bench.helpers.measuring import show_machine
 from bench.helpers.tracker import queued
 from eventlog.admin import reconcile as streams
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -61,7 +61,7 @@ async def main(rate: float, seconds: float, runs: int, directory: Path) -> None:
     ):
         version = connection.client.connected_server_version
         print(f"nats-server {version.major}.{version.minor}.{version.patch}, {rate:g} events/s")
-        await streams.apply(connection, load().only(MODEL.stream))
+        await streams.apply_declarations(connection, load_declarations().only(MODEL.stream))
         await Migrations(store, MODEL).up()
         log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
         projector = Projector(log, store, MODEL)

@@ -34,7 +34,7 @@ from bench.helpers.peer_python import installed
 from bench.helpers.tracker import queued
 from bench.servers.scale import STORE, service
 from eventlog.admin import reconcile
-from eventlog.admin.declarations import load as declared
+from eventlog.admin.declarations import load_declarations as declared
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -134,7 +134,7 @@ async def replay(sampler: Sampler, directory: Path, connections: int) -> Measure
     del connections
     async with EmbeddedServer(directory / "nats") as nats:
         async with Connection.open(nats.url, name="flame-graph") as connection:
-            await reconcile.apply(connection, declared().only(PANTRY.stream, "PANTRY_KEYS"))
+            await reconcile.apply_declarations(connection, declared().only(PANTRY.stream, "PANTRY_KEYS"))
             await Stock(JetStreamLog(connection, PANTRY.stream, PANTRY.registry), REPLAYED).write()
         async with pantry(nats, directory) as server:
             before = await server.reached()

@@ -35,7 +35,7 @@ from bench.helpers.measuring import show_machine
 from bench.helpers.processes import started
 from bench.servers.scale_requests import READS_OF, Request
 from eventlog.admin import reconcile
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import GIB, EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -146,7 +146,7 @@ async def write(nats: EmbeddedServer, size: Size, names: Sequence[str]) -> Mappi
     """Write the logs of these services, unless they are there. Returns their last sequences."""
     async with Connection.open(nats.url, name="scale") as connection:
         changed = {model.stream: {"max_bytes": LOG} for model in (PANTRY, TRACKER)}
-        await reconcile.apply(connection, load(overrides=changed))
+        await reconcile.apply_declarations(connection, load_declarations(overrides=changed))
         logs = [JetStreamLog(connection, model.stream, model.registry) for model in (PANTRY, TRACKER)]
         stock, tracker = logs
         if "pantry" in names and not (await stock.head()).last:

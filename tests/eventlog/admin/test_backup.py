@@ -16,7 +16,7 @@ from eventlog import AggregateId, Unavailable
 from eventlog.admin import reconcile as streams
 from eventlog.admin.backup import back_up, restore
 from eventlog.admin.copy_check import check_copy
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
@@ -86,7 +86,7 @@ async def of_whom(log: JetStreamLog) -> set[str]:
 async def test_a_copy_of_a_running_server_makes_the_same_tables_on_a_clean_one(tmp_path: Path) -> None:
     copies, keys = tmp_path / "copies", tmp_path / "keys"
     async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
-        assert await streams.apply(connection, load()) == []
+        assert await streams.apply_declarations(connection, load_declarations()) == []
         log = log_on(connection)
         details = Details(name="Flour", description="", unit="kg", min_stock=0, category_id=None)
         await Commands(log).execute(PRODUCT, EAN, CreateProduct(ean13=EAN, details=details, at=AT))
@@ -125,12 +125,12 @@ async def test_a_copy_of_a_running_server_makes_the_same_tables_on_a_clean_one(t
         assert (again.incarnation, again.first, again.last) == (head.incarnation, 1, made.last["PANTRY"])
         assert await tables_of(log, again.last, tmp_path) == before
         assert await BlobStore(connection, "gctd-blobs").get(blob.digest) == b"a profile" * 100_000
-        assert await streams.apply(connection, load().only("GCTD", "PANTRY", "gctd-blobs")) == []
+        assert await streams.apply_declarations(connection, load_declarations().only("GCTD", "PANTRY", "gctd-blobs")) == []
         assert await of_whom(log) == {"[key missing]"}  # no keys are not erased keys
         await restore(connection, keys / "PANTRY_KEYS.json")
         log = log_on(connection)
         assert await of_whom(log) == {"Wilma Wolke"}
-        assert await streams.apply(connection, load()) == []
+        assert await streams.apply_declarations(connection, load_declarations()) == []
         await book(log, 9999)
         assert (await log.head()).last == again.last + 1
 
@@ -139,7 +139,7 @@ async def test_a_copy_of_a_running_server_makes_the_same_tables_on_a_clean_one(t
 async def test_a_backup_without_an_event_stream_fails(tmp_path: Path, there: list[str]) -> None:
     """As of a wrong server: an empty directory would be taken for a copy of the events."""
     async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
-        assert await streams.apply(connection, load().only(*there)) == []
+        assert await streams.apply_declarations(connection, load_declarations().only(*there)) == []
         made = await run(one, "backup", tmp_path / "copies")
     assert made.code == 3, made.err
     assert "the server has no stream GCTD or PANTRY" in made.err
@@ -150,7 +150,7 @@ async def test_a_backup_without_an_event_stream_fails(tmp_path: Path, there: lis
 async def test_a_restore_begins_when_a_server_listens_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a cluster this took a moment in 4 of 180 restores: the server of the client learns late who listens."""
     async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
-        await streams.apply(connection, load().only("PANTRY"))
+        await streams.apply_declarations(connection, load_declarations().only("PANTRY"))
         made = await back_up(connection, "PANTRY", tmp_path)
         await call(connection, "STREAM.DELETE.PANTRY")
         send = Connection.request
@@ -169,7 +169,7 @@ async def test_a_restore_begins_when_a_server_listens_to_it(tmp_path: Path, monk
 
 async def test_a_damaged_copy_is_refused_before_anything_is_restored(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
-        await streams.apply(connection, load().only("PANTRY", "GCTD"))
+        await streams.apply_declarations(connection, load_declarations().only("PANTRY", "GCTD"))
         copies = tmp_path / "copies"
         copies.mkdir()
         for stream in ("GCTD", "PANTRY"):
@@ -186,7 +186,7 @@ async def test_a_damaged_copy_is_refused_before_anything_is_restored(tmp_path: P
 async def stocked(directory: Path) -> None:
     """A stopped server with 30 movements of a product."""
     async with EmbeddedServer(directory) as one, Connection.open(one.url, name="test") as connection:
-        await streams.apply(connection, load().only("PANTRY", "PANTRY_KEYS"))
+        await streams.apply_declarations(connection, load_declarations().only("PANTRY", "PANTRY_KEYS"))
         log = log_on(connection)
         details = Details(name="Flour", description="", unit="kg", min_stock=0, category_id=None)
         await Commands(log).execute(PRODUCT, EAN, CreateProduct(ean13=EAN, details=details, at=AT))

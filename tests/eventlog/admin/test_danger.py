@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from eventlog.admin.closed import closed
-from eventlog.admin.declarations import Stream, load
+from eventlog.admin.declarations import Stream, load_declarations
 from eventlog.admin.reconcile import danger_of, lacking_replicas
 
-DECLARED = {stream.name: stream for stream in load(replicas=3).irreplaceable}
+DECLARED = {stream.name: stream for stream in load_declarations(replicas=3).irreplaceable}
 
 
 def info(stream: Stream, *, last: int = 9, messages: int = 9, **config: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def info(stream: Stream, *, last: int = 9, messages: int = 9, **config: Any) -> 
 
 def test_the_irreplaceable_streams_are_the_logs_the_keys_and_the_objects() -> None:
     assert list(DECLARED) == ["GCTD", "PANTRY", "PANTRY_KEYS", "OBJ_gctd-blobs"]
-    assert [stream.name for stream in load().lasting] == ["GCTD", "PANTRY", "OBJ_gctd-blobs"]
+    assert [stream.name for stream in load_declarations().lasting] == ["GCTD", "PANTRY", "OBJ_gctd-blobs"]
 
 
 @pytest.mark.parametrize("name", DECLARED)

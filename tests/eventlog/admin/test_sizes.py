@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.declarations import Declarations, load, parse
-from eventlog.admin.reconcile import apply, plan
+from eventlog.admin.declarations import Declarations, load_declarations, parse
+from eventlog.admin.reconcile import apply_declarations, plan_changes
 from eventlog.admin.sizes import LEAST, MIB, DiskRoom, NoRoom, fitted
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
@@ -26,13 +26,13 @@ def sizes(declared: Declarations, room: int, found: Mapping[str, int] | None = N
 
 
 def test_a_disk_with_room_gives_the_declared_sizes() -> None:
-    declared = load()
+    declared = load_declarations()
     assert sizes(declared, 8 * GIB) == {stream.name: stream.config["max_bytes"] for stream in declared.streams}
 
 
 @given(room=st.integers(64, 9000), later=st.integers(0, 9000))
 def test_streams_fit_the_room_and_never_shrink(room: int, later: int) -> None:
-    declared = load()
+    declared = load_declarations()
     aims = {stream.name: stream.config["max_bytes"] for stream in declared.streams}
     first = sizes(declared, room * MIB)
     assert sum(first.values()) <= room * MIB
@@ -46,7 +46,7 @@ def test_streams_fit_the_room_and_never_shrink(room: int, later: int) -> None:
 def test_too_small_a_disk_is_named_with_the_need_and_the_remedy() -> None:
     says = r"the disk of /data has room for 50 MiB of streams, and they need at least 64 MiB: make room.* --data-dir"
     with pytest.raises(NoRoom, match=says):
-        sizes(load(), 50 * MIB)
+        sizes(load_declarations(), 50 * MIB)
 
 
 @pytest.mark.real
@@ -55,9 +55,11 @@ async def test_a_fitted_stream_is_no_difference_and_grows_with_the_room(nats_url
     async with Connection.open(nats_url, name="test") as connection:
         found = []
         for room in (100, 50, 200):
-            assert await apply(connection, declared, room=DiskRoom(room * MIB, tmp_path)) == []
-            assert await plan(connection, declared) == []
+            assert await apply_declarations(connection, declared, room=DiskRoom(room * MIB, tmp_path)) == []
+            assert await plan_changes(connection, declared) == []
             found.append((await call(connection, "STREAM.INFO.S"))["config"]["max_bytes"] // MIB)
         assert found == [90, 90, 180]
         other = parse({"streams": {"S": {"subjects": ["s"], "discard": "new", "max_bytes": "8TiB"}}})
-        assert [drift.field for drift in await plan(connection, other)] == ["max_bytes"], "another declaration is a difference"
+        assert [drift.field for drift in await plan_changes(connection, other)] == ["max_bytes"], (
+            "another declaration is a difference"
+        )

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from eventlog.admin.declarations import DeclarationInvalid, Declarations, load, parse
-from eventlog.admin.reconcile import Drift, apply, incarnation_of, plan
+from eventlog.admin.declarations import DeclarationInvalid, Declarations, load_declarations, parse
+from eventlog.admin.reconcile import Drift, apply_declarations, incarnation_of, plan_changes
 from eventlog.embedded.access import BrokerAccess, BrokerUser
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
@@ -47,19 +47,19 @@ async def messages(connection: Connection, stream: str) -> int:
 
 
 async def test_all_that_is_declared_is_created_and_then_there_is_no_drift(connection: Connection) -> None:
-    declarations = load()
-    before = await plan(connection, declarations)
+    declarations = load_declarations()
+    before = await plan_changes(connection, declarations)
     assert {drift.action for drift in before} == {"create"}
     assert {drift.name for drift in before} == {
         *("GCTD", "PANTRY", "PANTRY_KEYS", "crap_jobs_scan", "crap_jobs_lanes", "gctd_logs"),
         *("KV_gctd-workers", "OBJ_gctd-blobs", "crap-workers", "crap-fast"),
     }
-    assert await apply(connection, declarations) == []
-    assert await plan(connection, declarations) == []
+    assert await apply_declarations(connection, declarations) == []
+    assert await plan_changes(connection, declarations) == []
 
 
 async def test_event_streams_are_locked_and_synced_to_nothing_but_their_limit(connection: Connection) -> None:
-    await apply(connection, load())
+    await apply_declarations(connection, load_declarations())
     for name in ("GCTD", "PANTRY"):
         found = await config(connection, name)
         assert found["metadata"]["incarnation"]
@@ -74,7 +74,7 @@ async def test_event_streams_are_locked_and_synced_to_nothing_but_their_limit(co
 
 
 async def test_the_queue_and_its_consumer_are_as_specified(connection: Connection) -> None:
-    await apply(connection, load())
+    await apply_declarations(connection, load_declarations())
     found = await config(connection, "crap_jobs_scan")
     assert (found["retention"], found["subjects"]) == ("workqueue", ["crap.jobs.*.*"])
     consumer = (await call(connection, "CONSUMER.INFO.crap_jobs_scan.crap-workers"))["config"]
@@ -83,14 +83,14 @@ async def test_the_queue_and_its_consumer_are_as_specified(connection: Connectio
 
 
 async def test_an_override_replaces_one_field_and_may_be_applied_later(connection: Connection) -> None:
-    await apply(connection, load())
-    shorter = load(overrides={"crap-workers": {"ack_wait": "3s"}, "gctd-workers": {"ttl": "1s"}})
-    assert [(drift.name, drift.field, drift.action) for drift in await plan(connection, shorter)] == [
+    await apply_declarations(connection, load_declarations())
+    shorter = load_declarations(overrides={"crap-workers": {"ack_wait": "3s"}, "gctd-workers": {"ttl": "1s"}})
+    assert [(drift.name, drift.field, drift.action) for drift in await plan_changes(connection, shorter)] == [
         ("KV_gctd-workers", "max_age", "update"),
         ("KV_gctd-workers", "duplicate_window", "update"),
         ("crap-workers", "ack_wait", "update"),
     ]
-    assert await apply(connection, shorter) == []
+    assert await apply_declarations(connection, shorter) == []
     consumer = (await call(connection, "CONSUMER.INFO.crap_jobs_scan.crap-workers"))["config"]
     assert (consumer["ack_wait"], consumer["max_deliver"]) == (3_000_000_000, 3)
 
@@ -98,11 +98,11 @@ async def test_an_override_replaces_one_field_and_may_be_applied_later(connectio
 async def test_many_processes_may_apply_at_the_same_moment(connection: Connection, nats_url: str) -> None:
     async def one() -> list[Drift]:
         async with Connection.open(nats_url, name="test") as own:
-            return await apply(own, load())
+            return await apply_declarations(own, load_declarations())
 
     assert await asyncio.gather(*(one() for _ in range(8))) == [[]] * 8
     incarnation = incarnation_of(await call(connection, "STREAM.INFO.GCTD"))
-    await apply(connection, load())
+    await apply_declarations(connection, load_declarations())
     assert incarnation_of(await call(connection, "STREAM.INFO.GCTD")) == incarnation
 
 
@@ -122,12 +122,12 @@ async def test_many_processes_may_apply_at_the_same_moment(connection: Connectio
     ],
 )
 async def test_harmless_differences_are_repaired(connection: Connection, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    await apply(connection, declared(found))
+    await apply_declarations(connection, declared(found))
     for _ in range(3):
         await connection.client.jetstream().publish("s.1", b"x" * 1000)
-    assert {drift.action for drift in await plan(connection, declared(wanted))} == {"update"}
-    assert await apply(connection, declared(wanted)) == []
-    assert await plan(connection, declared(wanted)) == []
+    assert {drift.action for drift in await plan_changes(connection, declared(wanted))} == {"update"}
+    assert await apply_declarations(connection, declared(wanted)) == []
+    assert await plan_changes(connection, declared(wanted)) == []
     assert await messages(connection, "S") == 3
 
 
@@ -147,11 +147,11 @@ async def test_harmless_differences_are_repaired(connection: Connection, found: 
 async def test_what_could_lose_messages_or_cannot_be_changed_is_only_shown(
     connection: Connection, found: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
-    await apply(connection, declared(found))
+    await apply_declarations(connection, declared(found))
     for _ in range(3):
         await connection.client.jetstream().publish("s.1", b"x" * 1000)
     before = await config(connection, "S")
-    left = await apply(connection, declared(wanted))
+    left = await apply_declarations(connection, declared(wanted))
     assert [drift.action for drift in left] == ["by hand"]
     assert left[0].field in str(left[0])
     assert await config(connection, "S") == before
@@ -159,9 +159,9 @@ async def test_what_could_lose_messages_or_cannot_be_changed_is_only_shown(
 
 
 async def test_an_update_that_the_server_refuses_stays_as_drift(connection: Connection) -> None:
-    await apply(connection, declared({}))
+    await apply_declarations(connection, declared({}))
     three = parse(json.loads('{"streams": {"S": {"subjects": ["s.*"], "discard": "new", "max_bytes": "1MiB"}}}'), replicas=3)
-    left = await apply(connection, three)
+    left = await apply_declarations(connection, three)
     assert [(drift.field, drift.wanted, drift.found, drift.action) for drift in left] == [("num_replicas", 3, 1, "by hand")]
 
 
@@ -174,10 +174,10 @@ async def test_a_user_who_may_not_change_streams_has_the_difference_left_and_lea
         port = int(server.url.rpartition(":")[2])
         async with Connection.open(access.address("service", port), name="service") as service:
             with pytest.raises(Unavailable, match=r"does not permit this user to send to \$JS\.API\.STREAM\.CREATE\.S"):
-                await apply(service, declared(), patience=0)
+                await apply_declarations(service, declared(), patience=0)
             async with Connection.open(access.address("operator", port), name="operator") as operator:
-                await apply(operator, declared())
-            left = await apply(service, declared({"max_bytes": "2MiB", "description": "more"}))
+                await apply_declarations(operator, declared())
+            left = await apply_declarations(service, declared({"max_bytes": "2MiB", "description": "more"}))
             assert [(drift.field, drift.found, drift.action) for drift in left] == [
                 ("max_bytes", 1024**2, "by hand"),
                 ("description", None, "by hand"),
@@ -186,12 +186,12 @@ async def test_a_user_who_may_not_change_streams_has_the_difference_left_and_lea
 
 
 async def test_consumers_are_updated_but_not_made_anew(connection: Connection) -> None:
-    await apply(connection, declared({}, {"ack_wait": "10s", "max_deliver": 3, "filter_subjects": ["s.1"]}))
+    await apply_declarations(connection, declared({}, {"ack_wait": "10s", "max_deliver": 3, "filter_subjects": ["s.1"]}))
     await connection.client.jetstream().publish("s.1", b"taken")
     subscription = await connection.client.jetstream().pull_subscribe_bind("c", "S")
     await subscription.fetch(1, timeout=20)
     changed = declared({}, {"ack_wait": "20s", "max_deliver": 5, "filter_subjects": ["s.1", "s.2"], "deliver_policy": "new"})
-    left = await apply(connection, changed)
+    left = await apply_declarations(connection, changed)
     assert [(drift.field, drift.action) for drift in left] == [("deliver_policy", "by hand")]
     info = await call(connection, "CONSUMER.INFO.S.c")
     assert (info["config"]["ack_wait"], info["num_ack_pending"]) == (20_000_000_000, 1)
@@ -199,14 +199,14 @@ async def test_consumers_are_updated_but_not_made_anew(connection: Connection) -
 
 async def test_a_stream_that_the_disk_has_no_room_for_is_refused_in_words(connection: Connection) -> None:
     with pytest.raises(Unavailable, match=r"S reserves 9895604649984 bytes.*max_file_store"):
-        await apply(connection, declared({"max_bytes": "9TiB"}))
+        await apply_declarations(connection, declared({"max_bytes": "9TiB"}))
 
 
 async def test_no_server_is_unavailable(nats_server: EmbeddedServer) -> None:
     async with Connection.open(nats_server.url, name="test") as connection:
         await nats_server.kill()
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(plan(connection, declared({})), 10)
+            await asyncio.wait_for(plan_changes(connection, declared({})), 10)
 
 
 @pytest.mark.parametrize(
@@ -227,17 +227,17 @@ def test_a_declaration_that_cannot_be_meant_is_refused_with_its_place(content: d
 
 def test_an_override_of_nothing_is_refused() -> None:
     with pytest.raises(DeclarationInvalid, match="no-such-consumer"):
-        load(overrides={"no-such-consumer": {"ack_wait": "1s"}})
+        load_declarations(overrides={"no-such-consumer": {"ack_wait": "1s"}})
 
 
 def test_one_service_may_take_its_own_part() -> None:
-    part = load(replicas=3).only("crap_jobs_scan", "gctd-blobs")
+    part = load_declarations(replicas=3).only("crap_jobs_scan", "gctd-blobs")
     assert [stream.name for stream in part.streams] == ["crap_jobs_scan", "OBJ_gctd-blobs"]
     assert [consumer.name for consumer in part.consumers] == ["crap-workers"]
     assert {stream.config["num_replicas"] for stream in part.streams} == {3}
     with pytest.raises(DeclarationInvalid, match="nothing"):
-        load().only("nothing")
+        load_declarations().only("nothing")
 
 
 def test_all_streams_fit_the_embedded_server() -> None:
-    assert sum(stream.config["max_bytes"] for stream in load().streams) <= 8 * 1024**3
+    assert sum(stream.config["max_bytes"] for stream in load_declarations().streams) <= 8 * 1024**3

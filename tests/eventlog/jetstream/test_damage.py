@@ -10,7 +10,7 @@ import pytest
 
 from eventlog import AggregateDamaged, AggregateId, LogTruncated, NewCommit, NewEvent, OutcomeUnknown, Proposal, SequenceGap
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands import Commands, CommandStep
 from eventlog.embedded.nats import EmbeddedServer
@@ -30,7 +30,7 @@ DECLARED = parse(
 
 async def test_a_flipped_bit_in_the_last_message_refuses_commands_on_that_aggregate_alone(nats_server: EmbeddedServer) -> None:
     async with Connection.open(nats_server.url, name="damage") as connection:
-        await apply(connection, DECLARED)
+        await apply_declarations(connection, DECLARED)
         commands = Commands(JetStreamLog(connection, STREAM, REGISTRY))
         for amount in (5, 777):
             await commands.execute(COUNTER, "one", Add(amount=amount))
@@ -57,7 +57,7 @@ async def test_a_flipped_bit_in_the_last_message_refuses_commands_on_that_aggreg
 async def test_a_block_that_was_cut_makes_no_aggregate_look_absent(nats_server: EmbeddedServer, left: int) -> None:
     """The server keeps the last sequence, and forgets the cut records with their aggregates."""
     async with Connection.open(nats_server.url, name="damage") as connection:
-        await apply(connection, DECLARED)
+        await apply_declarations(connection, DECLARED)
         log = JetStreamLog(connection, STREAM, REGISTRY)
         commands = Commands(log)
         for number in range(8):
@@ -88,7 +88,7 @@ async def test_a_batch_whose_first_record_cannot_be_read_is_not_denied_when_it_i
 
     proposals = [proposal("one", 777), proposal("two", 1)]
     async with Connection.open(nats_server.url, name="damage") as connection:
-        await apply(connection, DECLARED)
+        await apply_declarations(connection, DECLARED)
         await JetStreamLog(connection, STREAM, REGISTRY).append_together(proposals)
     await nats_server.stop()
     flip(nats_server.data_dir, STREAM, b'"amount":777')
@@ -114,7 +114,7 @@ async def test_the_commits_of_an_aggregate_are_read_to_the_end_or_one_of_them_is
     """The server counts a record that it cannot read, and leaves it out."""
     one = AggregateId("test.counter", "one")
     async with Connection.open(nats_server.url, name="damage") as connection:
-        await apply(connection, DECLARED)
+        await apply_declarations(connection, DECLARED)
         commands = Commands(JetStreamLog(connection, STREAM, REGISTRY))
         for name, number in (("one", 5), ("one", 777), ("one", 6), ("one", 888), ("two", 999), ("two", 7)):
             await commands.execute(COUNTER, name, Add(amount=number))

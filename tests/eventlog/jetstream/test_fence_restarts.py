@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from eventlog import IncarnationChanged, LogDamaged, LogDiverged, LogTruncated, Unavailable
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
@@ -32,7 +32,7 @@ DECLARED = parse({"streams": {STREAM: FIELDS}})
 @pytest_asyncio.fixture
 async def connection(nats_server: EmbeddedServer) -> AsyncIterator[Connection]:
     async with Connection.open(nats_server.url, name="fence", check_every=0.5, check_timeout=0.5) as connection:
-        await apply(connection, DECLARED)
+        await apply_declarations(connection, DECLARED)
         yield connection
 
 
@@ -47,7 +47,7 @@ async def test_a_stream_that_was_made_again_under_a_running_writer_takes_nothing
     for id_ in ("a", "b"):
         await commands.execute(COUNTER, id_, Add(amount=1))
     await call(connection, f"STREAM.DELETE.{STREAM}")
-    await apply(connection, DECLARED)
+    await apply_declarations(connection, DECLARED)
     for id_ in ("new", "a", "b", "newer"):
         with pytest.raises(IncarnationChanged) as raised:
             await commands.execute(COUNTER, id_, Add(amount=1))

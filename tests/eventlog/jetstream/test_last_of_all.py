@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -21,7 +21,7 @@ FIELDS = {"subjects": ["test.*.*"], "allow_atomic": True, "allow_direct": True, 
 
 async def test_every_aggregate_of_a_category_comes_once_with_its_last_commit(nats_url: str) -> None:
     async with Connection.open(nats_url, name="test") as connection:
-        await apply(connection, parse({"streams": {"COUNTERS": FIELDS}}))
+        await apply_declarations(connection, parse({"streams": {"COUNTERS": FIELDS}}))
         log = JetStreamLog(connection, "COUNTERS", REGISTRY)
         assert [commits async for commits in log.last_of_all(CATEGORY)] == []
         commands = Commands(log)

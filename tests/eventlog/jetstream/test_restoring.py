@@ -14,8 +14,8 @@ from eventlog import Registry, Unavailable
 from eventlog.admin import backup
 from eventlog.admin.backup import StreamThere, back_up, described, restore
 from eventlog.admin.closed import StreamClosed, closed
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
@@ -114,8 +114,8 @@ async def test_no_message_gets_the_sequence_of_a_record(own: Connection, tmp_pat
 
 async def test_a_key_that_is_not_restored_yet_is_neither_gone_nor_destroyed(own: Connection, tmp_path: Path) -> None:
     """Without this its person reads as erased, and an erasure is confirmed that the restore undoes."""
-    declared = load().only("PANTRY_KEYS")
-    await apply(own, declared)
+    declared = load_declarations().only("PANTRY_KEYS")
+    await apply_declarations(own, declared)
     keyring = JetStreamKeyring(own, "PANTRY_KEYS", "pantry.key")
     key = await keyring.key_of("Wilma")
     await back_up(own, "PANTRY_KEYS", tmp_path)

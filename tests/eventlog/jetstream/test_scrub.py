@@ -14,7 +14,7 @@ import pytest
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.admin import scrub
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber, ScrubState
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
@@ -36,7 +36,7 @@ DECLARED = parse(
 async def opened(server: EmbeddedServer) -> AsyncIterator[tuple[JetStreamLog, LogScrubber]]:
     async with Connection.open(server.url, name="scrub") as connection:
         log = JetStreamLog(connection, STREAM, REGISTRY)
-        await apply(connection, DECLARED)
+        await apply_declarations(connection, DECLARED)
         yield log, LogScrubber(MessageReader(connection, STREAM), REGISTRY, log.head)
 
 
@@ -120,7 +120,7 @@ async def test_another_process_knows_the_findings_and_completes_an_interrupted_p
         assert 0 < begun.position < begun.until
         assert (await second.scrub()).started == begun.started
         await log.connection.client.jetstream().delete_stream(STREAM)
-        await apply(log.connection, DECLARED)
+        await apply_declarations(log.connection, DECLARED)
         await third.recall()
         assert (third.current, third.complete) == (None, None)
 

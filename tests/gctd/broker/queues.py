@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventlog.admin.declarations import Declarations, load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import Declarations, load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.job import Job
@@ -15,16 +15,16 @@ STREAM, CONSUMER = "crap_jobs_scan", "crap-workers"
 
 
 def declared(ack_wait: str, **options: Any) -> Declarations:
-    return load(overrides={CONSUMER: {"ack_wait": ack_wait, **options}}).only(STREAM)
+    return load_declarations(overrides={CONSUMER: {"ack_wait": ack_wait, **options}}).only(STREAM)
 
 
 async def queue_on(connection: Connection, ack_wait: str = "10m", **options: Any) -> WorkQueue:
-    await apply(connection, declared(ack_wait))
+    await apply_declarations(connection, declared(ack_wait))
     return WorkQueue(connection, STREAM, CONSUMER, **options)
 
 
 async def another_queue_on(connection: Connection) -> WorkQueue:
-    await apply(connection, load().only("crap_jobs_lanes"))
+    await apply_declarations(connection, load_declarations().only("crap_jobs_lanes"))
     return WorkQueue(connection, "crap_jobs_lanes", "crap-fast", prefix="crap.lane.fast")
 
 

@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from nats.js.object_store import ObjectStore
 
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import BlobMissing, TooLarge, Unavailable
 from eventlog.jetstream.api import call
@@ -36,7 +36,7 @@ def body(size: int) -> bytes:
 @pytest_asyncio.fixture
 async def connection(nats_url: str) -> AsyncIterator[Connection]:
     async with Connection.open(nats_url, name="blobs") as connection:
-        await apply(connection, load().only(BUCKET))
+        await apply_declarations(connection, load_declarations().only(BUCKET))
         yield connection
 
 
@@ -207,7 +207,7 @@ async def grown(connection: Connection, before: int) -> bool:
 
 
 async def test_a_bucket_that_is_full_says_so(connection: Connection) -> None:
-    await apply(connection, load(overrides={BUCKET: {"max_bytes": "1MiB"}}).only(BUCKET))
+    await apply_declarations(connection, load_declarations(overrides={BUCKET: {"max_bytes": "1MiB"}}).only(BUCKET))
     with pytest.raises(Unavailable, match=r"no room.*maximum bytes exceeded"), within(10):
         await BlobStore(connection, BUCKET).put(body(2_000_000))
     await BlobStore(connection, BUCKET).put(body(1000))
@@ -223,7 +223,7 @@ async def test_names_that_no_subject_can_bear_are_refused(connection: Connection
 
 async def test_a_body_is_stored_over_a_kill_of_the_broker(nats_server: EmbeddedServer) -> None:
     async with Connection.open(nats_server.url, name="blobs") as connection:
-        await apply(connection, load().only(BUCKET))
+        await apply_declarations(connection, load_declarations().only(BUCKET))
         putting = asyncio.create_task(BlobStore(connection, BUCKET).put(body(5_000_000)))
         await wait_until(lambda: stored(connection), every=0)
         await nats_server.kill()
@@ -236,7 +236,7 @@ async def test_a_body_is_stored_over_a_kill_of_the_broker(nats_server: EmbeddedS
 async def test_without_a_broker_reading_ends_soon(nats_server: EmbeddedServer) -> None:
     """A blob that was read before is still returned, because it never changes."""
     async with Connection.open(nats_server.url, name="blobs") as connection:
-        await apply(connection, load().only(BUCKET))
+        await apply_declarations(connection, load_declarations().only(BUCKET))
         store = BlobStore(connection, BUCKET)
         ref = await store.put(body(1000))
         await nats_server.kill()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
@@ -70,7 +70,7 @@ async def test_a_missing_consumer_is_said_or_made(connection: Connection) -> Non
     assert await queue.lookup("scan", "task-1") is JobState.WAITING
 
     async def repair() -> None:
-        await apply(connection, declared("10m"))
+        await apply_declarations(connection, declared("10m"))
 
     again = await WorkQueue(connection, STREAM, CONSUMER, repair=repair).fetch(5)
     assert again is not None

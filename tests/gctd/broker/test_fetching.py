@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.job import Job
@@ -74,7 +74,7 @@ async def test_waiting_for_a_job_ends_when_it_comes_or_the_time_is_over(connecti
 
 async def test_a_fetch_that_is_cancelled_keeps_no_job(connection: Connection) -> None:
     """At whatever moment: AckWait is 10 minutes, and every job is with somebody who asks within a second."""
-    await apply(connection, declared("10m", max_deliver=20))  # a job that comes when its fetch is cancelled uses one up
+    await apply_declarations(connection, declared("10m", max_deliver=20))  # a job of a cancelled fetch uses one up
     queue, chance, seen = WorkQueue(connection, STREAM, CONSUMER), random.Random(7), set()
     for number in range(200):
         asking = asyncio.create_task(queue.fetch(5))

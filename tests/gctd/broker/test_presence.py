@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 import pytest_asyncio
 
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.connection import Connection
@@ -30,7 +30,7 @@ async def connection(nats_url: str) -> AsyncIterator[Connection]:
 
 
 async def presence_on(connection: Connection, ttl: str = "15s") -> Presence:
-    await apply(connection, load(overrides={BUCKET: {"ttl": ttl}}).only(BUCKET))
+    await apply_declarations(connection, load_declarations(overrides={BUCKET: {"ttl": ttl}}).only(BUCKET))
     return Presence(connection, BUCKET)
 
 
@@ -112,7 +112,7 @@ async def test_names_that_would_mean_others_are_refused(connection: Connection, 
 
 async def test_what_cannot_be_stored_is_said(connection: Connection) -> None:
     await presence_on(connection)
-    await apply(connection, load(overrides={BUCKET: {"max_bytes": 300}}).only(BUCKET))
+    await apply_declarations(connection, load_declarations(overrides={BUCKET: {"max_bytes": 300}}).only(BUCKET))
     with pytest.raises(Unavailable, match="maximum bytes exceeded"):
         await Presence(connection, BUCKET).announce("worker-1", b"x" * 1000)
 

@@ -11,7 +11,7 @@ from functools import partial
 import attrs
 import pytest
 
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import call
@@ -151,7 +151,7 @@ async def test_a_job_that_has_left_is_settled_also_where_the_broker_forgot_that_
         await queue.publish("scan", f"task-{number}", b"", dedupe=str(number))
     jobs = [await fetched(queue) for _ in range(2)]
     await call(connection, f"CONSUMER.DELETE.{STREAM}.{CONSUMER}")
-    await apply(connection, declared("10m"))
+    await apply_declarations(connection, declared("10m"))
     await call(connection, f"STREAM.MSG.DELETE.{STREAM}", {"seq": jobs[0].sequence})
     async with asyncio.timeout(SETTLE_TIMEOUT - 2):
         await jobs[0].ack()
@@ -210,7 +210,7 @@ async def test_no_job_is_lost_when_the_broker_is_killed_under_load(nats_server: 
     wanted = {f"task-{number}" for number in range(300)}
     done: set[str] = set()
     async with Connection.open(nats_server.url, name="queue") as connection:
-        await apply(connection, declared("1s", max_deliver=20))  # each of them that a kill costs a job is one of these
+        await apply_declarations(connection, declared("1s", max_deliver=20))  # each that a kill costs a job counts
         queue = WorkQueue(connection, STREAM, CONSUMER)
 
         async def publish() -> None:

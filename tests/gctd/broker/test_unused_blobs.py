@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import BlobMissing, Unavailable
 from eventlog.jetstream.api import call
@@ -48,7 +48,7 @@ def never(_: str, __: datetime) -> bool:
 @pytest_asyncio.fixture
 async def connection(nats_url: str) -> AsyncIterator[Connection]:
     async with Connection.open(nats_url, name="blobs") as connection:
-        await apply(connection, load().only(BUCKET))
+        await apply_declarations(connection, load_declarations().only(BUCKET))
         yield connection
 
 
@@ -164,7 +164,7 @@ async def test_chunks_of_a_program_that_died_while_it_stored_go(connection: Conn
 
 async def test_a_removal_continues_over_a_kill_of_the_broker(nats_server: EmbeddedServer) -> None:
     async with Connection.open(nats_server.url, name="blobs") as connection:
-        await apply(connection, load().only(BUCKET))
+        await apply_declarations(connection, load_declarations().only(BUCKET))
         store = BlobStore(connection, BUCKET)
         refs = [await store.put(body(1000 + number)) for number in range(60)]
         removing = asyncio.create_task(store.remove_unused({refs[0].digest}, keeps=never, before=later()))

@@ -26,7 +26,7 @@ Program = Callable[..., Coroutine[Any, Any, None]]
 def configured(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """How logging was set up; the tests' own set-up stays as it is."""
     calls: list[dict[str, str]] = []
-    monkeypatch.setattr(logs, "configure", lambda **given: calls.append(given))
+    monkeypatch.setattr(logs, "configure_logs", lambda **given: calls.append(given))
     return calls
 
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.job import Job
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.real
 @pytest_asyncio.fixture
 async def queues(nats_url: str) -> AsyncIterator[JobQueues]:
     async with Connection.open(nats_url, name="test") as connection:
-        await apply(connection, load().only(SCAN_STREAM, LANES_STREAM))
+        await apply_declarations(connection, load_declarations().only(SCAN_STREAM, LANES_STREAM))
         queues = JobQueues(connection)
         await queues.prepare("w")
         yield queues

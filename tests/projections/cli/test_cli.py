@@ -19,7 +19,7 @@ import pytest_asyncio
 
 from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
 from eventlog.admin import reconcile as streams
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -102,7 +102,7 @@ async def append(log: JetStreamLog, id_: str, number: int) -> None:
 @pytest_asyncio.fixture
 async def log(nats_url: str) -> AsyncIterator[JetStreamLog]:
     async with Connection.open(nats_url, name="test") as connection:
-        await streams.apply(connection, load().only(MODEL.stream))
+        await streams.apply_declarations(connection, load_declarations().only(MODEL.stream))
         yield JetStreamLog(connection, MODEL.stream, MODEL.registry)
 
 
@@ -179,7 +179,7 @@ async def test_status_of_a_stream_that_was_created_anew_is_a_conflict(nats_url: 
     async with plain_client(nats_url) as client:
         await client.jetstream().delete_stream(MODEL.stream)
     async with Connection.open(nats_url, name="test") as connection:
-        await streams.apply(connection, load().only(MODEL.stream))
+        await streams.apply_declarations(connection, load_declarations().only(MODEL.stream))
     ended = await run("status", "--nats-url", nats_url, "--database", f"sqlite:{store.path}")
     assert ended.code == 5
     assert {row[-1] for row in ended.lines[1:]} == {"the stream was recreated"}
@@ -353,7 +353,7 @@ async def test_plan_and_apply_declare_what_the_services_are_configured_with(
     for name, value in {**variables, "GCTD_NATS_URL": nats_url}.items():
         monkeypatch.setenv(name, value)
     async with open_broker(TRACKER_SETTINGS.load().values, name="test") as broker:
-        await streams.apply(broker.connection, PANTRY_SERVICE.declarations(PANTRY_SETTINGS.load().values))
+        await streams.apply_declarations(broker.connection, PANTRY_SERVICE.declarations(PANTRY_SETTINGS.load().values))
         assert (await run("streams", "plan", "--nats-url", nats_url, "--json", **variables)).document == []
         assert (await run("streams", "apply", "--nats-url", nats_url, "--json", **variables)).document == []
         sizes = [(await call(broker.connection, f"STREAM.INFO.{name}"))["config"]["max_bytes"] for name in ("GCTD", "PANTRY")]

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog.admin import reconcile as streams
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.requests import RequestServer
 from eventlog.jetstream.transport.connection import Connection
@@ -43,7 +43,7 @@ EitherStore = SQLiteStore | PostgresStore
 @pytest_asyncio.fixture
 async def log(nats_url: str) -> AsyncIterator[JetStreamLog]:
     async with Connection.open(nats_url, name="test") as connection:
-        await streams.apply(connection, load().only(MODEL.stream))
+        await streams.apply_declarations(connection, load_declarations().only(MODEL.stream))
         yield JetStreamLog(connection, MODEL.stream, MODEL.registry)
 
 

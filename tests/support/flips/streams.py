@@ -13,7 +13,7 @@ import attrs
 
 from eventlog import AggregateDamaged, AggregateId, Commit, EventLogError, LogDamaged, Unavailable
 from eventlog.admin.declarations import Declarations, Stream
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands.loading import Loader
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed
@@ -55,7 +55,7 @@ def log_on(connection: Connection, name: str) -> JetStreamLog:
 async def fill(connection: Connection, number: int) -> Sound:
     """A stream with some commits of a few accounts."""
     stream = stream_of(number)
-    await apply(connection, Declarations((stream,)))
+    await apply_declarations(connection, Declarations((stream,)))
     log, book = log_on(connection, stream.name), Book()
     digests: dict[str, str] = {}
     for index in range(COMMITS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.transport.connection import Connection
 
 STREAM = "BULK"
@@ -16,7 +16,7 @@ _BATCH = 1000
 async def bulk_stream(connection: Connection, **fields: Any) -> None:
     """Create the stream BULK, with other fields if they are given in the notation of `streams.yaml`."""
     declared = {"subjects": [f"{SUBJECT}.*"], "allow_atomic": True, "incarnation": True, "discard": "new", "max_bytes": "2GiB"}
-    assert await apply(connection, parse({"streams": {STREAM: declared | fields}})) == []
+    assert await apply_declarations(connection, parse({"streams": {STREAM: declared | fields}})) == []
 
 
 async def fill(connection: Connection, count: int, *, size: int = 100, subjects: int = 10) -> None:

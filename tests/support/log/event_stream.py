@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.conformance import REGISTRY, SUBJECTS
@@ -16,7 +16,7 @@ STREAM = "GCTD"
 async def event_stream(connection: Connection, *, replicas: int = 1, **fields: Any) -> JetStreamLog:
     """Create it, with other `fields` if they are given in the notation of `streams.yaml`; a log on it."""
     overrides = {STREAM: {"subjects": [SUBJECTS], **fields}}
-    left = await apply(connection, load(replicas=replicas, overrides=overrides).only(STREAM))
+    left = await apply_declarations(connection, load_declarations(replicas=replicas, overrides=overrides).only(STREAM))
     assert left == []
     log = JetStreamLog(connection, STREAM, REGISTRY)
     assert (await log.head()).last == 0, "the stream of an earlier test is still there"

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from eventlog.admin.declarations import Declarations, Stream
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from projections.migrations import Migrations
@@ -34,7 +34,7 @@ STREAM = Stream(
 async def ledger_log(url: str) -> AsyncIterator[JetStreamLog]:
     """The example's stream, made if it is missing."""
     async with Connection.open(url, name="test") as connection:
-        await apply(connection, Declarations((STREAM,)))
+        await apply_declarations(connection, Declarations((STREAM,)))
         yield JetStreamLog(connection, MODEL.stream, REGISTRY)
 
 

@@ -33,7 +33,7 @@ from gctd.settings import SETTINGS, Settings
 from gctd.worker import room
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, ResolvedRef, WorkFailed
-from terminalkit.logs import configure
+from terminalkit.logs import configure_logs
 from tests.support.tracker.made_up import MadeUp
 
 
@@ -163,7 +163,7 @@ async def _busy_child() -> AsyncIterator[None]:
 
 if __name__ == "__main__":
     settings = SETTINGS.load().values
-    configure(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
+    configure_logs(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
     if "FAKE_FREE" in os.environ:
         setattr(room, "free_bytes", lambda _: int(Path(os.environ["FAKE_FREE"]).read_text()))  # noqa: B010 - of another module
     export_rest = span_export.start("gctd-worker")

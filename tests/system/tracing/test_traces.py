@@ -69,5 +69,5 @@ async def test_one_analysis_is_one_trace(traced: tuple[TrackerSystem, Collector]
 
 def test_without_a_collector_nothing_is_exported_or_imported() -> None:
     stop = span_export.start("gctd")
-    assert not tracing.recording()
+    assert not tracing.recording_spans()
     stop()

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from eventlog import Context, KeyReused
 from eventlog.admin.declarations import parse
-from eventlog.admin.reconcile import apply
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
 from eventlog.commands.outcomes import KeyUse
 from eventlog.jetstream.group_commit import CostEstimate
@@ -35,7 +35,7 @@ class Forgetful:
 async def logs(nats_url: str) -> AsyncIterator[tuple[JetStreamLog, JetStreamLog]]:
     """The logs of two servers."""
     async with Connection.open(nats_url, name="one") as one, Connection.open(nats_url, name="two") as two:
-        await apply(one, parse({"streams": {"COUNTERS": FIELDS}}))
+        await apply_declarations(one, parse({"streams": {"COUNTERS": FIELDS}}))
         yield JetStreamLog(one, "COUNTERS", REGISTRY), JetStreamLog(two, "COUNTERS", REGISTRY)
 
 

@@ -27,10 +27,10 @@ async def test_a_stream_outlives_a_server_and_is_not_put_on_fewer_than_it_asks_f
     async with AsyncExitStack() as stack:
         await asyncio.gather(*(stack.enter_async_context(server) for server in servers))
         connection = await stack.enter_async_context(Connection.open([server.url for server in servers], name="test"))
-        assert await streams.apply(connection, declared(3), patience=60) == []
+        assert await streams.apply_declarations(connection, declared(3), patience=60) == []
         async with asyncio.timeout(60):
             with pytest.raises(Unavailable, match="has not the servers that T asks for"):
-                await streams.apply(connection, declared(5, name="T"), patience=0.5)
+                await streams.apply_declarations(connection, declared(5, name="T"), patience=0.5)
         await servers[0].kill()
-        assert await streams.apply(connection, declared(3), patience=60) == []
+        assert await streams.apply_declarations(connection, declared(3), patience=60) == []
         await servers[0].start()

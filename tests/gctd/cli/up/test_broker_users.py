@@ -17,7 +17,7 @@ import nats.errors
 import pytest
 
 from eventlog.admin import reconcile
-from eventlog.admin.declarations import load
+from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.access import BrokerAccess, CredentialsDamaged
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.transport.connection import Connection
@@ -75,7 +75,7 @@ async def test_nobody_gets_in_without_a_password_and_services_work_with_theirs(t
         assert await answer(port, **{"user": "gctd", "pass": access.passwords["gctd"]}) == b"PONG\r\n"
         settings = TrackerSettings(nats_url=access.address(TRACKER.name, port))
         async with Connection.open(access.address(OPERATOR.name, port), name="operator") as operator:
-            await reconcile.apply(operator, load())
+            await reconcile.apply_declarations(operator, load_declarations())
         async with open_broker(settings, name="gctd") as broker:
             stored = await broker.blobs.put(b"text")
             assert await broker.blobs.get(stored.digest) == b"text"
@@ -133,7 +133,7 @@ async def test_another_user_of_the_host_reads_no_stream_and_no_file() -> None:
         async with EmbeddedServer(data / "nats", access=access) as server:
             port = server.url.rpartition(":")[2]
             async with Connection.open(access.address(OPERATOR.name, int(port)), name="operator") as operator:
-                await reconcile.apply(operator, load())
+                await reconcile.apply_declarations(operator, load_declarations())
             paths = [str(path) for path in data.rglob("*")]
             assert any("GCTD" in path for path in paths)
             done = await asyncio.to_thread(

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from eventlog import AggregateId, Commit, EventLog
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.testing.memory import MemoryLog
@@ -69,7 +69,7 @@ class Site:
 @pytest_asyncio.fixture
 async def site(nats_url: str) -> AsyncIterator[Site]:
     async with Connection.open(nats_url, name="test") as connection:
-        await apply(connection, load().only(SCAN_STREAM, LANES_STREAM))
+        await apply_declarations(connection, load_declarations().only(SCAN_STREAM, LANES_STREAM))
         log = MemoryLog(REGISTRY)
         yield Site(log, Commands(cast("EventLog", log)), JobQueues(connection))
 

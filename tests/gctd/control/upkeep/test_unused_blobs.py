@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from eventlog import BlobMissing, Unavailable
-from eventlog.admin.declarations import load
-from eventlog.admin.reconcile import apply
+from eventlog.admin.declarations import load_declarations
+from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -89,7 +89,7 @@ class Site:
 @pytest_asyncio.fixture
 async def site(nats_url: str) -> AsyncIterator[Site]:
     async with Connection.open(nats_url, name="test") as connection:
-        await apply(connection, load().only("GCTD", "gctd-blobs"))
+        await apply_declarations(connection, load_declarations().only("GCTD", "gctd-blobs"))
         log = JetStreamLog(connection, "GCTD", REGISTRY)
         yield Site(connection, log, Commands(log), BlobStore(connection, "gctd-blobs"))
 
