@@ -6,18 +6,8 @@ from eventlog.facade import facade
 
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from eventlog.commands import Commands, CommandStep, Outcome
-    from eventlog.commit import (
-        AggregateId,
-        Appended,
-        Commit,
-        Context,
-        NewCommit,
-        NewEvent,
-        Position,
-        Proposal,
-        RecordedEvent,
-    )
+    from eventlog.commands import Commands, CommandStep, Outcome, nothing_sent
+    from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Position, Proposal, RecordedEvent
     from eventlog.decider import Decider
     from eventlog.errors import (
         AggregateDamaged,
@@ -36,53 +26,44 @@ if TYPE_CHECKING:
         Unavailable,
         UndecodableCommit,
     )
-    from eventlog.port import DEADLINE, EventLog, Head
+    from eventlog.history.search import EventFilter, Page, Record, event_records, search_events
+    from eventlog.port import EventLog, Head
+    from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
+    from eventlog.privacy.fields import ERASED, MISSING, SEALED, personal
     from eventlog.registry import Registry
+    from eventlog.support.files import write_private
+    from eventlog.support.ids import hex_digits
+    from eventlog.support.timers import during, tick, until_one_ends, until_tick
+    from eventlog.support.tracing import PROCESS, SEND, SpanKind, Stages, Trace, message_attributes, record_span, recording_spans
+else:
+    __getattr__ = facade(
+        __name__,
+        {
+            "eventlog.commands": "CommandStep Commands Outcome nothing_sent",
+            "eventlog.commit": "AggregateId Commit Context NewCommit NewEvent Position Proposal RecordedEvent",
+            "eventlog.decider": "Decider",
+            "eventlog.errors": (
+                "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken LogDamaged "
+                "LogDiverged LogTruncated OutcomeUnknown SequenceGap TooLarge Unavailable UndecodableCommit"
+            ),
+            "eventlog.history.search": "EventFilter Page Record event_records search_events",
+            "eventlog.port": "EventLog Head",
+            "eventlog.privacy.encryption": "Ciphertext PersonalDataCipher",
+            "eventlog.privacy.fields": "ERASED MISSING SEALED personal",
+            "eventlog.registry": "Registry",
+            "eventlog.support.files": "write_private",
+            "eventlog.support.ids": "hex_digits",
+            "eventlog.support.timers": "during tick until_one_ends until_tick",
+            "eventlog.support.tracing": "PROCESS SEND SpanKind Stages Trace message_attributes record_span recording_spans",
+        },
+    )
 
 __all__ = [
-    "DEADLINE",
-    "AggregateDamaged",
-    "AggregateId",
-    "Appended",
-    "BlobMissing",
-    "CommandStep",
-    "Commands",
-    "Commit",
-    "Conflict",
-    "Context",
-    "Decider",
-    "EventLog",
-    "EventLogError",
-    "Head",
-    "IncarnationChanged",
-    "KeyReused",
-    "KeyTaken",
-    "LogDamaged",
-    "LogDiverged",
-    "LogTruncated",
-    "NewCommit",
-    "NewEvent",
-    "Outcome",
-    "OutcomeUnknown",
-    "Position",
-    "Proposal",
-    "RecordedEvent",
-    "Registry",
-    "SequenceGap",
-    "TooLarge",
-    "Unavailable",
-    "UndecodableCommit",
-]
-
-__getattr__ = facade(
-    __name__,
-    {
-        "eventlog.commands": "Commands CommandStep Outcome",
-        "eventlog.commit": "AggregateId Appended Commit Context NewCommit NewEvent Position Proposal RecordedEvent",
-        "eventlog.decider": "Decider",
-        "eventlog.errors": "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken LogDamaged "
-        "LogDiverged LogTruncated OutcomeUnknown SequenceGap TooLarge Unavailable UndecodableCommit",
-        "eventlog.port": "DEADLINE EventLog Head",
-        "eventlog.registry": "Registry",
-    },
-)
+    "ERASED", "MISSING", "PROCESS", "SEALED", "SEND", "AggregateDamaged", "AggregateId", "BlobMissing", "Ciphertext",
+    "CommandStep", "Commands", "Commit", "Conflict", "Context", "Decider", "EventFilter", "EventLog", "EventLogError", "Head",
+    "IncarnationChanged", "KeyReused", "KeyTaken", "LogDamaged", "LogDiverged", "LogTruncated", "NewCommit", "NewEvent",
+    "Outcome", "OutcomeUnknown", "Page", "PersonalDataCipher", "Position", "Proposal", "Record", "RecordedEvent", "Registry",
+    "SequenceGap", "SpanKind", "Stages", "TooLarge", "Trace", "Unavailable", "UndecodableCommit", "during", "event_records",
+    "hex_digits", "message_attributes", "nothing_sent", "personal", "record_span", "recording_spans", "search_events", "tick",
+    "until_one_ends", "until_tick", "write_private",
+]  # fmt: skip

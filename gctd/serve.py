@@ -51,8 +51,7 @@ from gctd.scan.git.history import Histories
 from gctd.scan.hosts.links import Links
 from gctd.scan.policy import git_settings, repo_policy
 from gctd.settings import Settings
-from httpkit import Edge, ListenAddress
-from httpkit.sse.stream import Streams
+from httpkit import Edge, ListenAddress, Streams
 from servicekit import Parts, Running, Service
 
 

@@ -19,14 +19,18 @@ from graphql_fn.http.access import GatewayAccess
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.routes import TABLE, pages
 from graphql_fn.settings import Settings
-from httpkit import Edge, Health, ListenAddress, build_application
-from httpkit.sse.stream import Streams
-from servicekit import ReadReplica
-from servicekit.access.model import TokenModel
-from servicekit.readside.replica import connected
-from servicekit.serving import process
-from servicekit.serving.background import BackgroundWork
-from servicekit.settings import check_reachable, guard_of, shared_token
+from httpkit import Edge, Health, ListenAddress, Streams, build_application
+from servicekit import (
+    Application,
+    BackgroundWork,
+    ReadReplica,
+    check_reachable,
+    connected,
+    guard_of,
+    serve_application,
+    shared_token,
+)
+from servicekit.access import TokenModel
 
 _PROBES = {"/livez": "live", "/health": "live", "/readyz": "ready", "/_/health": "live", "/_/ready": "ready"}
 """The last two are the function platform's."""
@@ -42,11 +46,11 @@ async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]
     Raises EventLogError if the broker is not there.
     """
     sys.setswitchinterval(_PIECE)
-    await process.serve_application(settings, opened(settings), on_ready=on_ready)
+    await serve_application(settings, opened(settings), on_ready=on_ready)
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[process.Application]:
+async def opened(settings: Settings) -> AsyncIterator[Application]:
     """The gateway, with its read models open during a block. Raises EventLogError if the broker is not there."""
     edge = Edge(
         title="graphql-fn",

@@ -2,7 +2,7 @@
 
 import sys
 
-from terminalkit.entry import enter
+from terminalkit import enter
 
 
 def main() -> int:

@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from eventlog import Commit, Context, EventLogError, Unavailable
-from eventlog.privacy.encryption import PersonalDataCipher
-from eventlog.privacy.fields import MISSING
+from eventlog import MISSING, Commit, Context, EventLogError, PersonalDataCipher, Unavailable
 from pantry.domain.person import CATEGORY, PERSON, ErasePerson
 from pantry.readmodel.queries import PantryQueries
 from projections import ProjectionError

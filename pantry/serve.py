@@ -5,11 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from importlib.metadata import version
 
-from eventlog.admin.declarations import Declarations
-from eventlog.admin.declarations import load_declarations
-from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import PersonalDataCipher
+from eventlog import PersonalDataCipher
+from eventlog.admin import Declarations, load_declarations
+from eventlog.jetstream import Connection, JetStreamKeyring
 from httpkit import Edge
 from pantry.commands.execution import Execution
 from pantry.commands.imports import Imports
@@ -24,7 +22,7 @@ from pantry.readmodel.model import ACCESS
 from pantry.readmodel.queries import PantryQueries
 from pantry.settings import Settings
 from servicekit import Parts, Running, Service
-from servicekit.access.devices import Devices
+from servicekit.access import Devices
 
 KEYS, KEY_SUBJECTS = "PANTRY_KEYS", "pantry.key"
 """The stream with the keys of persons, and the beginning of its subjects."""

@@ -11,17 +11,15 @@ from typing import Any, cast
 import attrs
 import structlog
 
-from eventlog.admin import reconcile
-from eventlog.embedded.access import BrokerAccess, BrokerUser
-from eventlog.embedded.child import DataDirectoryInUse
-from eventlog.embedded.nats import EmbeddedServer, ServerFailed, free_port
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.timers import until_one_ends
+from eventlog import until_one_ends
+from eventlog.admin import apply_declarations
+from eventlog.embedded import BrokerAccess, BrokerUser, DataDirectoryInUse, EmbeddedServer, ServerFailed, free_port
+from eventlog.jetstream import Connection
 from httpkit import ListenAddress
 from pantry.serve import SERVICE, serve
 from pantry.settings import Settings
-from servicekit.supervision import keep_running, mend
-from terminalkit.config.running import announced
+from servicekit import keep_running, mend
+from terminalkit import announced
 
 _USER = BrokerUser(name="pantry")
 _log = structlog.get_logger(__name__)
@@ -44,7 +42,7 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
         )
 
         async with Connection.open(access.address(_USER.name, port), name="pantry up") as connection:
-            await reconcile.apply_declarations(connection, SERVICE.declarations(own), room=server.room)
+            await apply_declarations(connection, SERVICE.declarations(own), room=server.room)
 
         def ready(address: ListenAddress) -> None:
             page = own.public_url or address.url

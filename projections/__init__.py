@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eventlog.facade import facade
 
+TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from projections.errors import Behind, MigrationError, ProjectionError, ProjectorStopped, StoreDamaged, StoreUnavailable
+    from projections.errors import (
+        AggregateParked,
+        ArgumentRefused,
+        Behind,
+        MigrationError,
+        ProjectionError,
+        ProjectorStopped,
+        StoreDamaged,
+        StoreForeign,
+        StoreUnavailable,
+    )
+    from projections.migrations import Migrations
     from projections.model import (
         Change,
         Column,
@@ -20,42 +30,45 @@ if TYPE_CHECKING:
         Table,
         timestamp_text,
     )
-    from projections.queries.sql import FoundPart, JoinedList, ListPart, SortOrder, Sql
-    from projections.store import Queryable, Row, Store
+    from projections.queries.snapshots import SnapshotQueries
+    from projections.queries.sql import (
+        MOST_KEYS,
+        FoundPart,
+        JoinedList,
+        ListPart,
+        SortOrder,
+        Sql,
+        count_of,
+        counts_for,
+        fetch_for,
+        found,
+        grouped,
+        keyed,
+        listed,
+    )
+    from projections.store import Argument, Checkpoint, CheckpointOutcome, Queryable, Row, Step, Store
+else:
+    __getattr__ = facade(
+        __name__,
+        {
+            "projections.errors": (
+                "AggregateParked ArgumentRefused Behind MigrationError ProjectionError ProjectorStopped StoreDamaged "
+                "StoreForeign StoreUnavailable"
+            ),
+            "projections.migrations": "Migrations",
+            "projections.model": "Change Column Delete Projection Put ReadModel SettingNames StreamSetting Table timestamp_text",
+            "projections.queries.snapshots": "SnapshotQueries",
+            "projections.queries.sql": (
+                "MOST_KEYS FoundPart JoinedList ListPart SortOrder Sql count_of counts_for fetch_for found grouped keyed listed"
+            ),
+            "projections.store": "Argument Checkpoint CheckpointOutcome Queryable Row Step Store",
+        },
+    )
 
 __all__ = [
-    "Behind",
-    "Change",
-    "Column",
-    "Delete",
-    "FoundPart",
-    "JoinedList",
-    "ListPart",
-    "MigrationError",
-    "Projection",
-    "ProjectionError",
-    "ProjectorStopped",
-    "Put",
-    "Queryable",
-    "ReadModel",
-    "Row",
-    "SettingNames",
-    "SortOrder",
-    "Sql",
-    "Store",
-    "StoreDamaged",
-    "StoreUnavailable",
-    "StreamSetting",
-    "Table",
-    "timestamp_text",
-]
-
-__getattr__ = facade(
-    __name__,
-    {
-        "projections.model": "Change Column Delete Projection Put ReadModel SettingNames StreamSetting Table timestamp_text",
-        "projections.errors": "Behind MigrationError ProjectionError ProjectorStopped StoreDamaged StoreUnavailable",
-        "projections.store": "Queryable Row Store",
-        "projections.queries.sql": "FoundPart JoinedList ListPart SortOrder Sql",
-    },
-)
+    "MOST_KEYS", "AggregateParked", "Argument", "ArgumentRefused", "Behind", "Change", "Checkpoint", "CheckpointOutcome",
+    "Column", "Delete", "FoundPart", "JoinedList", "ListPart", "MigrationError", "Migrations", "Projection", "ProjectionError",
+    "ProjectorStopped", "Put", "Queryable", "ReadModel", "Row", "SettingNames", "SnapshotQueries", "SortOrder", "Sql", "Step",
+    "Store", "StoreDamaged", "StoreForeign", "StoreUnavailable", "StreamSetting", "Table", "count_of", "counts_for", "fetch_for",
+    "found", "grouped", "keyed", "listed", "timestamp_text",
+]  # fmt: skip

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import attrs
+from house import FACES
 from reference import commands, routes, stored
 
 PACKAGES = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
@@ -55,7 +56,7 @@ class Member:
     @cached_property
     def text(self) -> str:
         """Its docstring."""
-        if not (
+        if get_origin(self.value) is not None or not (
             inspect.isclass(self.value) or callable(self.value) or isinstance(self.value, property | classmethod | staticmethod)
         ):
             return "A value."  # a constant, an alias of a type: its name and its module say the rest
@@ -64,7 +65,7 @@ class Member:
 
 def surface() -> Iterator[Member]:
     """All public names, and the public members that their classes define in our packages."""
-    for package in PACKAGES:
+    for package in FACES:
         module = import_module(package)
         for name in sorted(module.__all__):
             value = getattr(module, name)

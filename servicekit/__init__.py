@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eventlog.facade import facade
 
+TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from servicekit.command_context import context, replayed
-    from servicekit.feed import EventChange
+    from servicekit.broker.monitoring import BrokerState, NotSeen, addresses, look_at_all
+    from servicekit.cli.tokens import token_commands
+    from servicekit.command_context import context, context_of_many, replayed
+    from servicekit.errors import NotWritten
+    from servicekit.feed import CommitFrames, EventChange
     from servicekit.readside import ReadSide
-    from servicekit.readside.replica import ReadReplica
+    from servicekit.readside.replica import Broker, ReadReplica, ReplicaTransaction, connected
     from servicekit.service import Service
+    from servicekit.serving.background import BackgroundWork
+    from servicekit.serving.process import Application, serve_application
     from servicekit.serving.running import Parts, Running, answer
-    from servicekit.settings import ServiceSettings
-    from servicekit.status_route import projections_route
+    from servicekit.settings import ServiceSettings, check_reachable, guard_of, shared_token
+    from servicekit.status_route import EXAMPLE, projections_route
+    from servicekit.supervision import Startable, describe, keep_running, mend
+else:
+    __getattr__ = facade(
+        __name__,
+        {
+            "servicekit.broker.monitoring": "BrokerState NotSeen addresses look_at_all",
+            "servicekit.cli.tokens": "token_commands",
+            "servicekit.command_context": "context context_of_many replayed",
+            "servicekit.errors": "NotWritten",
+            "servicekit.feed": "CommitFrames EventChange",
+            "servicekit.readside": "ReadSide",
+            "servicekit.readside.replica": "Broker ReadReplica ReplicaTransaction connected",
+            "servicekit.service": "Service",
+            "servicekit.serving.background": "BackgroundWork",
+            "servicekit.serving.process": "Application serve_application",
+            "servicekit.serving.running": "Parts Running answer",
+            "servicekit.settings": "ServiceSettings check_reachable guard_of shared_token",
+            "servicekit.status_route": "EXAMPLE projections_route",
+            "servicekit.supervision": "Startable describe keep_running mend",
+        },
+    )
 
 __all__ = [
-    "EventChange",
-    "Parts",
-    "ReadReplica",
-    "ReadSide",
-    "Running",
-    "Service",
-    "ServiceSettings",
-    "answer",
-    "context",
-    "projections_route",
-    "replayed",
-]
-
-__getattr__ = facade(
-    __name__,
-    {
-        "servicekit.service": "Service",
-        "servicekit.settings": "ServiceSettings",
-        "servicekit.serving.running": "Parts Running answer",
-        "servicekit.feed": "EventChange",
-        "servicekit.command_context": "context replayed",
-        "servicekit.readside": "ReadSide",
-        "servicekit.readside.replica": "ReadReplica",
-        "servicekit.status_route": "projections_route",
-    },
-)
+    "EXAMPLE", "Application", "BackgroundWork", "Broker", "BrokerState", "CommitFrames", "EventChange", "NotSeen", "NotWritten",
+    "Parts", "ReadReplica", "ReadSide", "ReplicaTransaction", "Running", "Service", "ServiceSettings", "Startable", "addresses",
+    "answer", "check_reachable", "connected", "context", "context_of_many", "describe", "guard_of", "keep_running", "look_at_all",
+    "mend", "projections_route", "replayed", "serve_application", "shared_token", "token_commands",
+]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Protocol
 import attrs
 
 from eventlog import BlobMissing, TooLarge
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import Connection
 from gctd.broker.objects import ObjectBucket, StoredObject
 
 MOST = 256 * 1024**2

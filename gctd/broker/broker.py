@@ -8,10 +8,8 @@ from contextlib import asynccontextmanager
 import attrs
 import structlog
 
-from eventlog.admin import reconcile as streams
-from eventlog.admin.declarations import Declarations, load_declarations
-from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.admin import Declarations, apply_declarations, load_declarations
+from eventlog.jetstream import Connection, JetStreamLog
 from gctd.broker import attempt_logs as logs
 from gctd.broker.blobs import BlobStore
 from gctd.broker.presence import Presence
@@ -59,7 +57,7 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
     """
     declared = declarations(settings)
     async with Connection.open(settings.nats_url, name=name) as connection:
-        for drift in await streams.apply_declarations(connection, declared):
+        for drift in await apply_declarations(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))
 
         yield broker_on(connection, JetStreamLog(connection, EVENTS, REGISTRY), declared)
@@ -69,7 +67,7 @@ def broker_on(connection: Connection, log: JetStreamLog, declared: Declarations)
     """Return the streams and buckets on a connection. They must exist as declared."""
 
     async def repair() -> None:
-        await streams.apply_declarations(connection, declared)
+        await apply_declarations(connection, declared)
 
     return Broker(
         connection=connection,

@@ -16,8 +16,7 @@ import attrs
 import msgspec
 import structlog
 
-from eventlog.jetstream.api import PREFIX
-from eventlog.jetstream.transport.client import NO_HEADERS, NatsClient, frame
+from eventlog.jetstream import NO_HEADERS, PREFIX, NatsClient, frame
 
 log = structlog.get_logger(__name__)
 

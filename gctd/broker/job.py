@@ -11,9 +11,7 @@ import attrs
 import structlog
 
 from eventlog import OutcomeUnknown, Unavailable
-from eventlog.jetstream.api import persist
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import Connection, MessageReader, persist
 
 log = structlog.get_logger(__name__)
 

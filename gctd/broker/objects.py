@@ -21,9 +21,18 @@ import msgspec
 import structlog
 
 from eventlog import EventLogError, Unavailable
-from eventlog.jetstream.api import WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist, subjects_of
-from eventlog.jetstream.message_reader import MessageReader, StoredMessage
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import (
+    WRONG_LAST_SEQUENCE,
+    Connection,
+    MessageReader,
+    Refused,
+    StoredMessage,
+    answer_of,
+    ask,
+    call,
+    persist,
+    subjects_of,
+)
 
 log = structlog.get_logger(__name__)
 

@@ -7,9 +7,7 @@ from datetime import datetime
 
 import attrs
 
-from eventlog.jetstream.api import answer_of, call
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import Connection, MessageReader, answer_of, call
 
 _TIMEOUT = 2.0
 _ID = re.compile(r"[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*")

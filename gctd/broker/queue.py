@@ -19,12 +19,22 @@ import attrs
 import structlog
 
 from eventlog import Unavailable
-from eventlog.jetstream.api import CONSUMER_MISSING, STREAM_MISSING, TIMEOUT, Refused, answer_of, ask, call, delivery_of
-from eventlog.jetstream.append import Appender
-from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.message import Message
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import (
+    CONSUMER_MISSING,
+    MOST_MESSAGES,
+    STREAM_MISSING,
+    TIMEOUT,
+    Appender,
+    Batches,
+    Connection,
+    Message,
+    MessageReader,
+    Refused,
+    answer_of,
+    ask,
+    call,
+    delivery_of,
+)
 from gctd.broker.fetcher import FetchedMessage, Fetcher, Interrupted
 from gctd.broker.job import Job
 

@@ -13,9 +13,7 @@ import attrs
 import structlog
 
 from eventlog import Unavailable
-from eventlog.jetstream.api import answer_of
-from eventlog.jetstream.message_reader import MessageReader, StoredMessage
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import Connection, MessageReader, StoredMessage, answer_of
 
 log = structlog.get_logger(__name__)
 

@@ -11,9 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gctd.cli.options import FLAGS
-from terminalkit.client import service
-from terminalkit.client.errors import ClientError, NotFound
-from terminalkit.runtime.coroutine import lazily
+from terminalkit import lazily
+from terminalkit.client import ClientError, ClientSession, NotFound, command_with_client
 
 if TYPE_CHECKING:
     from gctd.client.api import Client
@@ -24,7 +23,7 @@ WAITED = 5.0
 """Seconds without progress after which the user is informed if no worker is present."""
 
 
-class Session(service.ClientSession):
+class Session(ClientSession):
     """The session of a command of the tracker."""
 
     client: Client
@@ -71,4 +70,4 @@ class Session(service.ClientSession):
             self.invocation.not_found = f"gctd repo add {shlex.quote(url)}"
 
 
-client_command = partial(service.command_with_client, FLAGS, lazily("gctd.client.api:Client"), Session)
+client_command = partial(command_with_client, FLAGS, lazily("gctd.client.api:Client"), Session)

@@ -1,6 +1,6 @@
 """The tracker's HTTP API as methods: arguments in, values of `gctd.client.resources` out.
 
-The errors are in `terminalkit.client.errors`.
+The errors are in `terminalkit.client`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 
 from gctd.client.projects import Diff, Gate, Point, RepoConfig
 from gctd.client.resources import Analysis, Attempt, Repo, Task, Update, Worker
-from terminalkit.client.feed import Signal
-from terminalkit.client.service import Resource, ServiceClient, only, parse, parse_list
-from terminalkit.client.transport import segment
+from terminalkit.client import Resource, ServiceClient, Signal, only, parse, parse_list, segment
 
 R = TypeVar("R", bound=Resource)
 

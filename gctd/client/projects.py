@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gctd.client.resources import KNOWN, Summary
-from terminalkit.client.service import Resource
+from terminalkit.client import Resource
 
 
 class RepoConfig(Resource, frozen=True, kw_only=True):

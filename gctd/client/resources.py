@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from terminalkit.client.service import Resource
+from terminalkit.client import Resource
 
 KNOWN = frozenset({"measured", "other_tests", "no_tests"})
 """States of a function whose coverage is known."""

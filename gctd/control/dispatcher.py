@@ -19,8 +19,7 @@ from gctd.control.lanes.lanes import Lanes
 from gctd.domain.repo import REPO
 from gctd.domain.task import TASK
 from gctd.readmodel.queries import TrackerQueries
-from projections import Projection, ProjectionError, Store
-from projections.store import Checkpoint, CheckpointOutcome, Step
+from projections import Checkpoint, CheckpointOutcome, Projection, ProjectionError, Step, Store
 
 _log = structlog.get_logger(__name__)
 

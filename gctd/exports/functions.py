@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from gctd.engines.report import FunctionEntry
 from gctd.engines.score import coverage_needed
-from httpkit import member, message
-from httpkit.messages.csv_form import encode_csv
+from httpkit import encode_csv, member, message
 
 
 @message

@@ -14,8 +14,7 @@ from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.repo.project import Project
 from gctd.readmodel.attempts import progress_of
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
-from httpkit import UNSET, Unset, member, message
-from httpkit.messages.decoding import attributes_of
+from httpkit import UNSET, Unset, attributes_of, member, message
 from projections import timestamp_text
 
 T = TypeVar("T")

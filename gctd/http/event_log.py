@@ -8,16 +8,14 @@ from typing import Any
 
 import msgspec
 
-from eventlog import AggregateId
-from eventlog.history.search import EventFilter, Record, event_records
+from eventlog import AggregateId, EventFilter, Record, event_records
 from gctd.domain.errors import NotFound
 from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.services import Services
 from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.routes import PAGE
-from httpkit import Answer, Call, Route, decode_cursor, encode_cursor, member, message, query
-from httpkit.messages.fields import Rule
+from httpkit import Answer, Call, Route, Rule, decode_cursor, encode_cursor, member, message, query
 from projections import timestamp_text
 
 LAST = 10**18 - 1

@@ -18,7 +18,7 @@ from gctd.control.heartbeat import Heartbeat, WorkerStatus, decoded
 from gctd.control.lanes.lanes import Lanes
 from gctd.domain.task.state import TaskStatus
 from gctd.readmodel.queries import TrackerQueries
-from httpkit.ops.metrics import NOT_KNOWN, gauge, total
+from httpkit import NOT_KNOWN, gauge, total
 from projections import ProjectionError
 
 _log = structlog.get_logger(__name__)

@@ -15,8 +15,7 @@ from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from gctd.http.bodies import ProgressBody, RepoBody, TaskBody, body_of
 from gctd.readmodel.views import RepoView, TaskView
-from httpkit import UNSET, Frame, Unset, encode, member, message
-from httpkit.sse.stream import OF_EVERY_STREAM
+from httpkit import OF_EVERY_STREAM, UNSET, Frame, Unset, encode, member, message
 from projections import timestamp_text
 from servicekit import EventChange
 

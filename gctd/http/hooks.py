@@ -5,8 +5,7 @@ from __future__ import annotations
 from eventlog import Context
 from gctd.control.forges.receiving import NotSigned, Posted, Receipt
 from gctd.http.services import Services
-from httpkit import Answer, Call, Route, header, member, message, payload
-from httpkit.problems import Forbidden
+from httpkit import Answer, Call, Forbidden, Route, header, member, message, payload
 
 LARGEST = 25 * 1024 * 1024
 """Bytes of a delivery: forges send no larger ones."""

@@ -23,8 +23,8 @@ from gctd.http.tasks.attempt_logs import AttemptLogs
 from gctd.http.tasks.log_reader import LogBrowser
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
-from httpkit.sse.stream import Streams
-from projections.queries.snapshots import SnapshotQueries
+from httpkit import Streams
+from projections import SnapshotQueries
 from servicekit import ReadSide
 
 BROKER_TIME_LIMIT = 30.0

@@ -9,8 +9,7 @@ from gctd.broker.presence import PresenceEntry
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import BROKER_TIME_LIMIT, Services
-from httpkit import Answer, Call, Nothing, Route, message, path
-from httpkit.server.callers import Scope
+from httpkit import Answer, Call, Nothing, Route, Scope, message, path
 from servicekit import context
 
 

@@ -11,8 +11,21 @@ from gctd.readmodel.latest import LATEST, OF_PROJECT, PROJECTS
 from gctd.readmodel.tables import TASKS as TASK_TABLE
 from gctd.readmodel.tables import VERDICTS
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
-from projections import FoundPart, JoinedList, ListPart, Queryable, Row, SortOrder, Sql
-from projections.queries.sql import count_of, counts_for, fetch_for, found, grouped, keyed
+from projections import (
+    FoundPart,
+    JoinedList,
+    ListPart,
+    Queryable,
+    Row,
+    SortOrder,
+    Sql,
+    count_of,
+    counts_for,
+    fetch_for,
+    found,
+    grouped,
+    keyed,
+)
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ from gctd.readmodel.tables import (
     WORKERS,
 )
 from projections import Change, Delete, Projection, Put, ReadModel, SettingNames, StreamSetting
-from servicekit.access.model import TokenModel, with_tokens
+from servicekit.access import TokenModel, with_tokens
 
 
 def _repo(commit: Commit) -> Iterable[Change]:

@@ -10,8 +10,7 @@ from importlib.metadata import version
 import attrs
 import structlog
 
-from eventlog import Commands, Context, EventLog, EventLogError
-from eventlog.support.timers import during, until_tick
+from eventlog import Commands, Context, EventLog, EventLogError, during, until_tick
 from gctd.broker.job import Job
 from gctd.broker.presence import Presence
 from gctd.broker.queue import WorkQueue

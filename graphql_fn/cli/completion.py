@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from terminalkit.commands.completion import completion_command
+from terminalkit import completion_command
 
 completion = completion_command("graphql-fn", "commands and options")

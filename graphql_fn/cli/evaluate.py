@@ -10,8 +10,7 @@ from urllib.parse import parse_qsl
 import click
 
 from graphql_fn.cli.options import Sources, setting_options
-from terminalkit import ExitCode, Invocation, examples
-from terminalkit.commands.command import command
+from terminalkit import ExitCode, Invocation, command, examples
 
 if TYPE_CHECKING:
     from graphql_fn.core.evaluator import Evaluator

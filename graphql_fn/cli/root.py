@@ -7,8 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from terminalkit import Command, ExitCode, Program
-from terminalkit.commands.program import variable
+from terminalkit import Command, ExitCode, Program, variable
 
 PROGRAM = Program(
     name="graphql-fn",

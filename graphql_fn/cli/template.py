@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from terminalkit import ExitCode, Invocation, examples
-from terminalkit.commands.command import command
+from terminalkit import ExitCode, Invocation, command, examples
 
 
 @click.command(epilog=examples("graphql-fn template function && cd function && faas-cli up -f stack.yaml"))

@@ -8,11 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from httpkit.server.callers import Caller
-from httpkit.server.guard import SHARED, same
-from servicekit.access.directory import TokenDirectory
-from servicekit.access.issuing import SessionText, TokenText, digest
-from servicekit.access.service_access import SESSION, caller_with, holder
+from httpkit import SHARED, Caller, same
+from servicekit.access import SESSION, SessionText, TokenDirectory, TokenText, caller_with, digest, holder
 
 MOST_SESSIONS = 10_000
 """Sessions that a process keeps; a further one ends the oldest."""

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.result import QueryOutcome
-from httpkit.sse.stream import Streams
+from httpkit import Streams
 
 _NOTHING_RUN = "unreadable"
 

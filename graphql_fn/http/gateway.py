@@ -15,13 +15,7 @@ from graphql_fn.core.over_sse import stream
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.http.figures import FunctionFigures
 from graphql_fn.http.single_connection import Reservations, operation_id
-from httpkit.messages.encoding import takes_gzip
-from httpkit.problems import NotPermitted
-from httpkit.server.callers import Caller
-from httpkit.server.protocol import cancels_when_gone
-from httpkit.server.reply import Reply
-from httpkit.sse.stream import Streams
-from httpkit.static.pages import Asset
+from httpkit import Asset, Caller, NotPermitted, Reply, Streams, cancels_when_gone, takes_gzip
 
 
 class NoSuchFunction(GraphqlFnError):

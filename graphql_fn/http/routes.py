@@ -11,8 +11,7 @@ from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, wants_p
 from graphql_fn.core.over_sse import EVENTS, wants_stream
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.single_connection import TOKEN_HEADER
-from httpkit import Call, Nothing, Pages, Route, header, member, message, path, payload, query
-from httpkit.server.callers import Scope
+from httpkit import Call, Nothing, Pages, Route, Scope, header, member, message, path, payload, query
 
 _PRODUCES = (JSON, RESPONSE)
 _MIN_SEQ = "Wait until the tables have this sequence of the log."

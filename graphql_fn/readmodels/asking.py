@@ -16,13 +16,9 @@ from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.core.running.turns import RequestTimeUp, Turns
 from graphql_fn.readmodels.loading import BatchLoader
-from httpkit.sse.hub import Hub
-from projections import Behind, ProjectionError, Queryable, Row
-from projections.errors import AggregateParked, ArgumentRefused
-from projections.store import Argument
-from servicekit import ReadReplica
-from servicekit.errors import NotWritten
-from servicekit.readside.replica import ReplicaTransaction
+from httpkit import Hub
+from projections import AggregateParked, Argument, ArgumentRefused, Behind, ProjectionError, Queryable, Row
+from servicekit import NotWritten, ReadReplica, ReplicaTransaction
 
 _log = structlog.get_logger(__name__)
 

@@ -24,7 +24,7 @@ from graphql import (
 
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.core.subscribing import SubscriptionEvent
-from httpkit.messages.fields import parse_time
+from httpkit import parse_time
 
 Resolver = Callable[..., Any]
 Source = Callable[..., AsyncIterator[SubscriptionEvent]]

@@ -11,8 +11,7 @@ import msgspec
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking
-from httpkit.problems import Busy
-from httpkit.sse.stream import CannotResume
+from httpkit import Busy, CannotResume
 
 _MARK_EVERY = 1000
 """Events that are passed over before a client gets the present position, so that it need not be given them again."""

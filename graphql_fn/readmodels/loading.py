@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from projections.queries.sql import MOST_KEYS
+from projections import MOST_KEYS
 
 AT_ONCE = 25
 """Objects that are worked on until others get a turn of the event loop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from terminalkit.commands.completion import completes, completion_command
+from terminalkit import completes, completion_command
 
 if TYPE_CHECKING:
     from pantry.client.api import Client

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from terminalkit import SettingFlags, SettingSources
-from terminalkit.runtime.coroutine import lazily
+from terminalkit import SettingFlags, SettingSources, lazily
 
 if TYPE_CHECKING:
     from pantry.settings import Settings

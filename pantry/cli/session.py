@@ -6,15 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pantry.cli.options import FLAGS
-from terminalkit.client import service
-from terminalkit.client.errors import NotFound
-from terminalkit.runtime.coroutine import lazily
+from terminalkit import lazily
+from terminalkit.client import ClientSession, NotFound, command_with_client
 
 if TYPE_CHECKING:
     from pantry.client.api import Client
 
 
-class Session(service.ClientSession):
+class Session(ClientSession):
     """The session of a command of the pantry."""
 
     client: Client
@@ -30,4 +29,4 @@ class Session(service.ClientSession):
         raise NotFound(f"there is no category {name}")
 
 
-client_command = partial(service.command_with_client, FLAGS, lazily("pantry.client.api:Client"), Session)
+client_command = partial(command_with_client, FLAGS, lazily("pantry.client.api:Client"), Session)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from pantry.cli.movements.quantities import low_cell, shown, stock_cell
 from pantry.client.resources import Barcode, Category, Movement, Product, Stocktake
-from terminalkit import Column, Output
-from terminalkit.display.table import Cell, Painted, moment
+from terminalkit.display import Cell, Column, Output, Painted, moment
 
 
 def show_products(output: Output, products: Sequence[Product]) -> None:

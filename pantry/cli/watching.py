@@ -13,11 +13,9 @@ import msgspec
 
 from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
-from terminalkit import ExitCode, examples
-from terminalkit.client.errors import ClientError
-from terminalkit.client.feed import RESET, Opened, ReceivedFrame, StreamLost
-from terminalkit.commands.command import Choice
-from terminalkit.display.table import moment
+from terminalkit import Choice, ExitCode, examples
+from terminalkit.client import RESET, ClientError, Opened, ReceivedFrame, StreamLost
+from terminalkit.display import moment
 
 EVENTS = ("stock", "low_stock", "product", "category", "code")
 PATIENCE = 60.0

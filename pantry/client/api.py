@@ -1,6 +1,6 @@
 """The pantry's HTTP API as methods: arguments in, values of `pantry.client.resources` out.
 
-Errors: `terminalkit.client.errors`.
+The errors are in `terminalkit.client`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,19 @@ from pantry.client.resources import (
     Stocktake,
     ToBuy,
 )
-from terminalkit.client.errors import Conflicting, Rejected, TimedOut, Unavailable
-from terminalkit.client.feed import Signal
-from terminalkit.client.service import ServiceClient, only, parse, parse_list
-from terminalkit.client.transport import ServerAnswer, segment
+from terminalkit.client import (
+    Conflicting,
+    Rejected,
+    ServerAnswer,
+    ServiceClient,
+    Signal,
+    TimedOut,
+    Unavailable,
+    only,
+    parse,
+    parse_list,
+    segment,
+)
 
 IMPORTING = 300.0
 """Seconds that an import may take at least."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from terminalkit.client.service import Resource
+from terminalkit.client import Resource
 
 
 class Category(Resource, frozen=True, kw_only=True):

@@ -8,10 +8,8 @@ from typing import TypeVar
 
 import attrs
 
-from eventlog import Commands, EventLog, Outcome, OutcomeUnknown, Unavailable
-from eventlog.commands import nothing_sent
-from eventlog.support.ids import hex_digits
-from httpkit.server.reply import TimeoutPool
+from eventlog import Commands, EventLog, Outcome, OutcomeUnknown, Unavailable, hex_digits, nothing_sent
+from httpkit import TimeoutPool
 from pantry.domain.ledger import RecordMovement
 from pantry.domain.product import MovementType, Product, ProductEvent
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import attrs
 
-from eventlog import CommandStep, Conflict, Context, Decider, Outcome
-from eventlog.support.ids import hex_digits
+from eventlog import CommandStep, Conflict, Context, Decider, Outcome, hex_digits
 from pantry.commands.execution import PATIENCE, Execution, NewMovement, ProductOutcome
 from pantry.domain import gtin
 from pantry.domain.barcode import BARCODE, AssignBarcode, Barcode, BarcodeCommand, BarcodeEvent, ConvertBarcode, RemoveBarcode

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import attrs
 
-from eventlog.privacy.fields import personal
+from eventlog import personal
 from pantry.domain.registry import REGISTRY
 
 CATEGORY = "pantry.product"

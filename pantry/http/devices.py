@@ -13,12 +13,10 @@ from ipaddress import ip_address
 import segno
 from yarl import URL
 
-from httpkit import UNSET, Answer, Call, Nothing, Route, Unset, member, message, path
-from httpkit.server.callers import Scope
-from httpkit.server.guard import is_loopback
+from httpkit import UNSET, Answer, Call, Nothing, Route, Scope, Unset, is_loopback, member, message, path
 from pantry.http.services import Services
 from pantry.http.values import text_without
-from servicekit.access.tokens import Session
+from servicekit.access import Session
 
 NAME_LENGTH = 64
 """Characters of the name of a device."""

@@ -11,8 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from eventlog import Position
-from httpkit import Call, Frame, Route, encode, member, message, query
-from httpkit.sse.stream import OF_EVERY_STREAM
+from httpkit import OF_EVERY_STREAM, Call, Frame, Route, encode, member, message, query
 from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.product import MovementRecorded, MovementRefused, NothingChanged, Product, StockConfirmed

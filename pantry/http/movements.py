@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from httpkit import UNSET, Answer, Call, Route, Unset, decode_cursor, member, message, page_of, path, query
-from httpkit.messages.fields import moment
+from httpkit import UNSET, Answer, Call, Route, Unset, decode_cursor, member, message, moment, page_of, path, query
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.commands.pantry import Remarks
 from pantry.domain.errors import NotFound

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from httpkit import Answer, Call, Route, member, message
-from httpkit.server.callers import Scope
+from httpkit import Answer, Call, Route, Scope, member, message
 from pantry.domain.product import CREATED_BY_LENGTH
 from pantry.http.services import Services
 from servicekit import context

@@ -7,8 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from http import HTTPStatus
 
-from httpkit import UNSET, Answer, Call, Route, Unset, decode_cursor, member, message, page_of, path, query
-from httpkit.messages.fields import moment
+from httpkit import UNSET, Answer, Call, Route, Unset, decode_cursor, member, message, moment, page_of, path, query
 from pantry.commands.execution import ProductOutcome
 from pantry.domain.errors import NotFound
 from pantry.domain.product import CATEGORY_ID_LENGTH, NAME_LENGTH, UNIT_LENGTH, Details

@@ -7,8 +7,7 @@ from collections.abc import Sequence, Sized
 from datetime import datetime
 from typing import cast
 
-from httpkit import Answer, Call, Route, member, message, query
-from httpkit.messages.fields import moment
+from httpkit import Answer, Call, Route, member, message, moment, query
 from pantry.domain.errors import ReportTooLarge
 from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number

@@ -6,15 +6,14 @@ import re
 
 import attrs
 
-from httpkit import Call, Guard
-from httpkit.problems import PreconditionFailed
+from httpkit import Call, Guard, PreconditionFailed
 from pantry.commands.imports import Imports
 from pantry.commands.pantry import Pantry
 from pantry.domain.errors import NotFound
 from pantry.erasures import Erasures
 from pantry.readmodel.queries import PantryQueries
 from servicekit import ReadSide
-from servicekit.access.devices import Devices
+from servicekit.access import Devices
 
 _VERSION = re.compile(r"[0-9]{1,18}")
 

@@ -10,8 +10,20 @@ import attrs
 
 from pantry.readmodel.statements import COLUMNS, MOVEMENTS, MOVEMENTS_OF_ALL, movements_sql, past_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from projections import FoundPart, JoinedList, ListPart, Queryable, SortOrder, Sql
-from projections.queries.sql import count_of, counts_for, fetch_for, found, grouped, keyed
+from projections import (
+    FoundPart,
+    JoinedList,
+    ListPart,
+    Queryable,
+    SortOrder,
+    Sql,
+    count_of,
+    counts_for,
+    fetch_for,
+    found,
+    grouped,
+    keyed,
+)
 
 PRODUCTS = SortOrder(("name_key", "ean13"))
 PRODUCTS_BY_CODE = SortOrder(("ean13",))

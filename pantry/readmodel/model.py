@@ -37,7 +37,7 @@ from pantry.readmodel.tables import (
     version_row,
 )
 from projections import Change, Delete, Projection, Put, ReadModel, SettingNames
-from servicekit.access.model import TokenModel, with_tokens
+from servicekit.access import TokenModel, with_tokens
 
 
 def _category(commit: Commit) -> Iterable[Change]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
+from eventlog import Ciphertext, PersonalDataCipher
 from pantry.domain import gtin, product
 from pantry.domain.quantity import ONE
 from pantry.readmodel.statements import (
@@ -30,8 +30,7 @@ from pantry.readmodel.views import (
     StocktakeView,
     in_present_units,
 )
-from projections import ListPart, Queryable, Row, Sql
-from projections.queries.sql import listed
+from projections import ListPart, Queryable, Row, Sql, listed
 
 _MOVEMENT_TYPE = "MovementRecorded"
 _CONFIRMED_TYPE = "StockConfirmed"

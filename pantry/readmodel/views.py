@@ -10,7 +10,7 @@ from operator import itemgetter
 
 import attrs
 
-from eventlog.privacy.fields import ERASED, MISSING, SEALED
+from eventlog import ERASED, MISSING, SEALED
 from pantry.domain.category import Category
 from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product

@@ -14,7 +14,7 @@ import attrs
 
 from pantry.domain.errors import PantryError
 from pantry.domain.quantity import ONE
-from projections.stores.postgres.connection import DatabaseAddress, connect, translated
+from projections.stores import DatabaseAddress, connect, translated
 
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "categories": ("id", "name", "description", "created_at"),

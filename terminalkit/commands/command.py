@@ -43,6 +43,7 @@ class Choice(click.Choice[str]):
     """One of several words. The error for another word suggests the closest one."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """The text of a refusal, with the choice that is nearest."""
         from httpkit.errors import suggestion  # noqa: PLC0415 - only for a wrong value
 
         del ctx

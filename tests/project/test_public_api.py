@@ -10,29 +10,40 @@ from pathlib import Path
 
 import public_api
 import pytest
+from house import FACES
 from public_api import FOLDER, LIST, PACKAGES, Member, surface
 
 from eventlog.facade import facade
 from tests.support import ROOT
 
 NEWS = "CHANGELOG.md"
-KITS = re.compile(r"eventlog\.testing\b|projections\.testing\b|eventlog\.embedded\b")
-"""Also public: kits for the tests of services."""
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_gives_each_name_that_it_says_it_has(package: str) -> None:
-    module = import_module(package)
+@pytest.mark.parametrize("face", FACES)
+def test_a_package_gives_each_name_that_it_says_it_has(face: str) -> None:
+    module = import_module(face)
     assert sorted(set(module.__all__)) == sorted(module.__all__)
     for name in module.__all__:
-        assert getattr(module, name) is not None
-    typed = {alias.asname or alias.name for node in _typed_imports(package) for alias in node.names}
-    assert typed >= set(module.__all__), "type checkers know the names, too"
+        assert getattr(module, name) is getattr(import_module(_places(face)[name]), name), "type checkers read it from there"
+        assert not (ROOT / f"{face}.{name}".replace(".", "/")).with_suffix(".py").exists(), "a module hides it"
 
 
-def _typed_imports(package: str) -> Iterator[ast.ImportFrom]:
-    tree = ast.parse((ROOT / package / "__init__.py").read_text(encoding="utf-8"))
-    return (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+def _places(face: str) -> dict[str, str]:
+    """The modules of the names of a face, as type checkers see them."""
+    tree = ast.parse((ROOT / face.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module)
+    return {alias.name: str(node.module) for node in nodes for alias in node.names}
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_type_checkers_do_not_see_the_lookup_that_gives_any_name(face: str) -> None:
+    tree = ast.parse((ROOT / face.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
+    assert "__getattr__" not in {ast.unparse(node.targets[0]) for node in tree.body if isinstance(node, ast.Assign)}
+
+
+def test_a_package_has_few_faces_besides_its_own() -> None:
+    assert [face for face in FACES if "." not in face] == list(PACKAGES)
+    assert len(FACES) <= len(PACKAGES) + 8
 
 
 def test_a_name_that_a_package_does_not_have_is_none_of_its_attributes() -> None:
@@ -111,7 +122,7 @@ def _imports(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_public(module: str, name: str) -> bool:
-    return KITS.match(module) is not None or (module in PACKAGES and name in import_module(module).__all__)
+    return module in FACES and name in import_module(module).__all__
 
 
 def _sources() -> Iterator[tuple[Path, str]]:

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import Appended, Commands, Context, EventLog, KeyReused, NewCommit, NewEvent, Proposal, Unavailable
+from eventlog import Commands, Context, EventLog, KeyReused, NewCommit, NewEvent, Proposal, Unavailable
 from eventlog.admin.declarations import Declarations
 from eventlog.admin.reconcile import apply_declarations
+from eventlog.commit import Appended
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection

@@ -14,6 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import attrs
+from house import FACES
 
 SERVICES = ("graphql_fn", "gctd", "pantry")
 CORE = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
@@ -21,7 +22,8 @@ CORE = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
 EXAMPLES = "examples"
 PACKAGES = (EXAMPLES, *SERVICES, *CORE)
 
-_VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy.fields", "eventlog.registry")
+_VALUES = ("eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy.fields", "eventlog.registry")
+"""Modules whose names a domain may import from `eventlog`."""
 _READMODELS = tuple(f"{service}.{part}.*" for service in ("gctd", "pantry") for part in ("domain", "readmodel"))
 _COMPARISONS = ("gctd.engines", "gctd.engines.report", "gctd.engines.changes.*")
 """Pure functions on stored reports."""
@@ -38,24 +40,24 @@ class Layer:
 
 
 LAYERS = (  # the first that matches counts
-    Layer(f"{EXAMPLES}.*", CORE),  # public names only: the packages themselves, not their modules
+    Layer(f"{EXAMPLES}.*", FACES),
     Layer("servicekit.program", _CORE),  # a service's program has the commands of `projections`
     *(Layer(f"projections.{top}", _CORE[1:]) for top in ("cli.*", "__main__")),
     Layer("projections.*", ("eventlog.*",), ("projections.cli.*",)),
     *(Layer(f"{package}.*", _CORE[place + 1 :], ("projections.cli.*",)) for place, package in enumerate(CORE)),
     Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
     Layer("graphql_fn.handlers.*", ("graphql_fn.core.*",)),
-    Layer("graphql_fn.*", (*_CORE[:-1], *_READMODELS, *_COMPARISONS, "gctd.broker.blobs")),
+    Layer("graphql_fn.*", (*FACES, *_READMODELS, *_COMPARISONS, "gctd.broker.blobs"), ("eventlog.*",)),
     *(
         layer
         for service in ("gctd", "pantry")
         for layer in (
-            Layer(f"{service}.domain.*", _VALUES),
-            Layer(f"{service}.readmodel.*", (f"{service}.domain.*", f"{service}.broker.blobs", *_CORE)),
-            *(Layer(f"{service}.{top}", (f"{service}.*", *_CORE)) for top in ("cli.*", "up.*", "__main__")),
-            Layer(f"{service}.http.*", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),
-            Layer(f"{service}.serve", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),
-            Layer(f"{service}.*", (f"{service}.*", *_CORE), tuple(f"{service}.{top}.*" for top in ("cli", "http", "serve"))),
+            Layer(f"{service}.domain.*", ("eventlog",)),
+            Layer(f"{service}.readmodel.*", (f"{service}.domain.*", f"{service}.broker.blobs", *FACES)),
+            *(Layer(f"{service}.{top}", (f"{service}.*", *FACES)) for top in ("cli.*", "up.*", "__main__")),
+            Layer(f"{service}.http.*", (f"{service}.*", *FACES), (f"{service}.cli.*",)),
+            Layer(f"{service}.serve", (f"{service}.*", *FACES), (f"{service}.cli.*",)),
+            Layer(f"{service}.*", (f"{service}.*", *FACES), tuple(f"{service}.{top}.*" for top in ("cli", "http", "serve"))),
         )
     ),
 )
@@ -99,6 +101,7 @@ def read_modules(root: Path) -> dict[str, str]:
 def violations(modules: Mapping[str, str]) -> list[str]:
     """Return the violations in these modules (source by name), one line for each place: `module:line: what`."""
     found: list[str] = []
+    pure = _pure_names(modules)
     for name, source in modules.items():
         layer = next((layer for layer in LAYERS if _matches(name, (layer.modules,))), None)
         if layer is None:
@@ -108,9 +111,18 @@ def violations(modules: Mapping[str, str]) -> list[str]:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 bad = (target for target in _targets(node, modules) if not _may_import(name, layer, target))
                 found += (f"{name}:{node.lineno}: must not import {target}" for target in bad)
+            if isinstance(node, ast.ImportFrom) and _matches(name, (DOMAIN,)) and node.module == "eventlog":
+                impure = (alias.name for alias in node.names if alias.name not in pure)
+                found += (f"{name}:{node.lineno}: must not import eventlog.{alias}" for alias in impure)
             if isinstance(node, ast.Call) and _matches(name, (DOMAIN,)) and (called := _last_name(node.func)) in IMPURE_CALLS:
                 found.append(f"{name}:{node.lineno}: must not call {called}()")
     return found
+
+
+def _pure_names(modules: Mapping[str, str]) -> set[str]:
+    """The names of `eventlog` that a domain may import."""
+    nodes = ast.walk(ast.parse(modules.get("eventlog", "")))
+    return {alias.name for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _VALUES for alias in node.names}
 
 
 def circles(modules: Mapping[str, str]) -> list[str]:

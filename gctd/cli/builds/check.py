@@ -22,9 +22,8 @@ from gctd.cli.builds.results import (
     show_functions,
 )
 from gctd.cli.options import Sources, setting_options
-from terminalkit import ExitCode, Invocation, Output, examples
-from terminalkit.commands.command import Choice, command
-from terminalkit.display.table import Cell
+from terminalkit import Choice, ExitCode, Invocation, command, examples
+from terminalkit.display import Cell, Output
 
 if TYPE_CHECKING:
     from gctd.cli.builds.checking.judge import ProjectJudgement

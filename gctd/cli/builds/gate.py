@@ -27,9 +27,8 @@ from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.text import commit
 from gctd.client.projects import Gate, Values
-from terminalkit import ExitCode, Failure, Output, examples
-from terminalkit.commands.command import DURATION
-from terminalkit.display.table import Cell, Painted
+from terminalkit import DURATION, ExitCode, Failure, examples
+from terminalkit.display import Cell, Output, Painted
 
 LISTED = 20
 """Default limit of the shown functions."""

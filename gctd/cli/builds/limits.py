@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from terminalkit.commands.command import Choice, Function
+from terminalkit import Choice, Function
 
 _LIMITS = (
     click.option(

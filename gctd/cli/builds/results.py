@@ -8,8 +8,8 @@ from typing import Protocol
 import attrs
 
 from gctd.cli.tables.text import score
-from terminalkit import Column, ExitCode, Failure, Output
-from terminalkit.display.table import Cell, Painted
+from terminalkit import ExitCode, Failure
+from terminalkit.display import Cell, Column, Output, Painted
 
 RESULTS: dict[str, Cell] = {
     "passed": Painted("passed", "green"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from gctd.cli.options import Sources, setting_options
-from terminalkit import Column, Invocation, examples
-from terminalkit.commands.command import command
-from terminalkit.display.table import Cell, Painted
+from terminalkit import Invocation, command, examples
+from terminalkit.display import Cell, Column, Painted
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
 

@@ -20,7 +20,7 @@ from gctd.scan.go.toolchain import find_toolchain
 from gctd.scan.isolation.process import run
 from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.settings import Settings, size
-from projections.stores.databases import path_of
+from projections.stores import path_of
 
 _OFF = "set sandbox to off"
 _SECONDS = 30.0

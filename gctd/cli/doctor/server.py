@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from eventlog import EventLogError, Unavailable
-from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import Connection, JetStreamLog
 from gctd.broker.broker import EVENTS
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.client.api import Client
 from gctd.domain.registry import REGISTRY
 from gctd.settings import Settings
-from terminalkit.client.errors import ClientError, NotAllowed
-from terminalkit.client.errors import Unavailable as ServerUnavailable
+from terminalkit.client import ClientError, NotAllowed
+from terminalkit.client import Unavailable as ServerUnavailable
 
 _READ_MODEL = "tracker"
 _SHOWN = 3

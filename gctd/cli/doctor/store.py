@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from eventlog import Unavailable
-from eventlog.admin.declarations import load_declarations
-from eventlog.jetstream.api import Refused, ask
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.write_health import WARN_AT, Room
+from eventlog.admin import load_declarations
+from eventlog.jetstream import WARN_AT, Connection, Refused, Room, ask
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, warn
 from gctd.settings import Settings
 from projections import ProjectionError
-from projections.stores.databases import leader_at
-from servicekit.broker.monitoring import BrokerState, NotSeen, addresses, look_at_all
+from projections.stores import leader_at
+from servicekit import BrokerState, NotSeen, addresses, look_at_all
 
 _ASKED = 0.5
 _LEAST = 1024

@@ -9,11 +9,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
 from eventlog import OutcomeUnknown, Unavailable
-from eventlog.admin import reconcile as streams
-from eventlog.embedded.nats import OLDEST_VERSION
-from eventlog.jetstream.api import Refused, call
-from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.admin import plan_changes
+from eventlog.embedded import OLDEST_VERSION
+from eventlog.jetstream import Connection, JetStreamLog, Refused, call
 from gctd.broker.broker import EVENTS, JOBS, WORKERS, declarations
 from gctd.broker.presence import Presence
 from gctd.broker.queue import WorkQueue
@@ -27,8 +25,8 @@ from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from gctd.settings import Settings
 from projections import ProjectionError, StoreUnavailable
-from projections.stores.databases import reader_at
-from terminalkit.client.errors import ClientError, NotAllowed
+from projections.stores import reader_at
+from terminalkit.client import ClientError, NotAllowed
 
 _CONNECT = 3.0
 _CLOCKS = 5.0
@@ -135,7 +133,7 @@ async def _port(settings: Settings) -> DoctorFinding | None:
 
 
 async def _streams(broker: Connection, settings: Settings) -> DoctorFinding:
-    drifts = await streams.plan_changes(broker, declarations(settings))
+    drifts = await plan_changes(broker, declarations(settings))
     if not drifts:
         return ok("as streams.yaml declares them")
     detail = "; ".join(map(str, drifts))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gctd.cli.options import FLAGS
-from terminalkit import config_command, serve_command
-from terminalkit.runtime.coroutine import lazily
+from terminalkit import config_command, lazily, serve_command
 
 SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_level", "log_format")
 """Settings that are the same for every program of one system, or that each of them has."""

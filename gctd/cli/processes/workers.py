@@ -10,12 +10,7 @@ from gctd.cli.options import Sources, setting_options
 from gctd.cli.processes.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.workers import show_workers
-from terminalkit import ExitCode, examples
-from terminalkit.config.flags import setting_for
-from terminalkit.failure import name_of
-from terminalkit.runtime.default_broker import check_default_broker
-from terminalkit.runtime.invocation import begin
-from terminalkit.runtime.serving import run_program
+from terminalkit import ExitCode, begin, check_default_broker, examples, name_of, run_program, setting_for
 
 
 @click.group(

@@ -21,7 +21,7 @@ from gctd.cli.tasks.progress import progress, repo_item
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
 from gctd.client.resources import Repo
 from terminalkit import ExitCode, Failure, examples
-from terminalkit.display.table import count
+from terminalkit.display import count
 
 
 @click.group()

@@ -11,8 +11,8 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.client.projects import RepoConfig
 from gctd.domain.repo.config import FIELDS, STORE_SOURCE
-from terminalkit import Column, ExitCode, Output, examples
-from terminalkit.commands.command import Choice
+from terminalkit import Choice, ExitCode, examples
+from terminalkit.display import Column, Output
 
 NOT_FOUND = "gctd repo show {url}"
 

@@ -12,9 +12,9 @@ from gctd.cli.tables.analyses import SUMMARY, figures
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
-from terminalkit import Column, Output, examples
-from terminalkit.client.service import one_more
-from terminalkit.display.table import Cell, Painted, moment
+from terminalkit import examples
+from terminalkit.client import one_more
+from terminalkit.display import Cell, Column, Output, Painted, moment
 
 LISTED = 50
 """Default limit of the shown analyses or functions."""

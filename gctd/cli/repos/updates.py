@@ -11,8 +11,8 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.text import commit
 from gctd.client.resources import Update
-from terminalkit import Column, ExitCode, Output, examples
-from terminalkit.display.table import Cell, Painted, count
+from terminalkit import ExitCode, examples
+from terminalkit.display import Cell, Column, Output, Painted, count
 
 
 @click.command(

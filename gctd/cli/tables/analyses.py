@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Point
 from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem
-from terminalkit import Column, Output
-from terminalkit.display.table import Cell, Painted, duration, percent
+from terminalkit.display import Cell, Column, Output, Painted, duration, percent
 
 THRESHOLD = 30.0
 """The CRAP value above which a function is shown as risky."""

@@ -8,8 +8,7 @@ from gctd.cli.tables.analyses import SUMMARY, figures
 from gctd.cli.tables.states import state_cell
 from gctd.cli.tables.text import commit
 from gctd.client.resources import Analysis, Repo
-from terminalkit import Column, Output
-from terminalkit.display.table import Cell, Painted, moment
+from terminalkit.display import Cell, Column, Output, Painted, moment
 
 
 def show_repo(output: Output, repo: Repo) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terminalkit.display.table import Cell, Painted
+from terminalkit.display import Cell, Painted
 
 PHASE_COLOURS = {
     "completed": "green",

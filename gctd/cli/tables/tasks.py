@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from gctd.cli.tables.states import state_cell
 from gctd.cli.tables.text import commit
 from gctd.client.resources import Attempt, Task
-from terminalkit import Column, Output
-from terminalkit.display.table import Cell, Painted, duration, moment, size
+from terminalkit.display import Cell, Column, Output, Painted, duration, moment, size
 
 
 def show_tasks(output: Output, tasks: Sequence[Task]) -> None:

@@ -1,4 +1,4 @@
-"""Formats of the tracker's values in a terminal; see `terminalkit.display.table` for all others."""
+"""Formats of the tracker's values in a terminal; see `terminalkit.display` for all others."""
 
 from __future__ import annotations
 

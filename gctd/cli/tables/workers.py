@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from gctd.cli.tables.states import state_cell
 from gctd.client.resources import Worker
-from terminalkit import Column, Output
-from terminalkit.display.table import NOT_MEASURED, Cell, Painted, percent, size
+from terminalkit.display import NOT_MEASURED, Cell, Column, Output, Painted, percent, size
 
 
 def show_workers(output: Output, workers: Sequence[Worker]) -> None:

@@ -12,8 +12,7 @@ from gctd.cli.session import Session, client_command
 from gctd.cli.tables.tasks import show_attempts
 from gctd.cli.tasks.follow import PATIENCE, decoded, follow_tasks
 from terminalkit import ExitCode, examples
-from terminalkit.client.errors import NotFound
-from terminalkit.client.feed import ReceivedFrame, StreamLost
+from terminalkit.client import NotFound, ReceivedFrame, StreamLost
 
 _NO_SUCH_TASK = "gctd task list --show-seen"
 

@@ -17,10 +17,9 @@ from gctd.cli.tasks.follow import follow_all_tasks, under_way
 from gctd.cli.tasks.progress import task_item
 from gctd.cli.tasks.scheduled import top_option
 from gctd.cli.tasks.watching import require_completed, watch
-from terminalkit import ExitCode, examples
-from terminalkit.client.service import one_more
-from terminalkit.commands.command import Choice
-from terminalkit.display.table import moment
+from terminalkit import Choice, ExitCode, examples
+from terminalkit.client import one_more
+from terminalkit.display import moment
 
 STATUSES = ("pending", "queued", "running", "completed", "failed", "expired")
 LISTED = 100

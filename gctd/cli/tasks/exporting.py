@@ -12,8 +12,7 @@ import click
 from gctd.cli.completion import repo_urls, task_ids
 from gctd.cli.repos.history import analyses_of, project_option
 from gctd.cli.session import Session, client_command
-from terminalkit import ExitCode, examples
-from terminalkit.commands.command import Choice
+from terminalkit import Choice, ExitCode, examples
 
 FORMATS = ("json", "go-crap", "csv", "sarif", "markdown", "profile")
 

@@ -1,7 +1,7 @@
 """Following tasks and a repository to their end: states are read once, then kept current by the event stream.
 
 If the stream is interrupted, or not available, states are read at each attempt to reconnect: the shown state is never older than
-the back-off of `terminalkit.client.feed`. The command waits for a server that restarts.
+the back-off of `terminalkit.client.feed.follow`. The command waits for a server that restarts.
 """
 
 from __future__ import annotations
@@ -17,9 +17,19 @@ import attrs
 import msgspec
 
 from gctd.client.resources import Progress, Repo, Task
-from terminalkit.client.errors import ClientError, NotFound, TimedOut, Unavailable
-from terminalkit.client.feed import RESET, Opened, Position, ReceivedFrame, Signal, StreamLost
-from terminalkit.client.service import parse
+from terminalkit.client import (
+    RESET,
+    ClientError,
+    NotFound,
+    Opened,
+    Position,
+    ReceivedFrame,
+    Signal,
+    StreamLost,
+    TimedOut,
+    Unavailable,
+    parse,
+)
 
 if TYPE_CHECKING:
     from gctd.client.api import Client

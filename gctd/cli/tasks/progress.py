@@ -16,8 +16,7 @@ import attrs
 
 from gctd.cli.tables.states import PHASE_COLOURS
 from gctd.client.resources import Repo, Task
-from terminalkit import Output
-from terminalkit.display.table import duration, printable
+from terminalkit.display import Output, duration, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

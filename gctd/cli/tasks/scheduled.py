@@ -14,7 +14,7 @@ from gctd.cli.tables.text import commit
 from gctd.cli.tasks.watching import require_completed, watch
 from gctd.client.resources import Analysis, Task
 from terminalkit import ExitCode
-from terminalkit.display.table import count
+from terminalkit.display import count
 
 TOP = 20
 """Default limit of the worst functions that are shown."""

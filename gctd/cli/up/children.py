@@ -17,9 +17,9 @@ from typing import Protocol
 import aiohttp
 import attrs
 
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded import attached
 from gctd.cli.up.console import Console
-from servicekit.supervision import Startable, describe
+from servicekit import Startable, describe
 
 START_TIMEOUT = 60.0
 """Seconds within which a service has to be ready, or to say something new about why it is not: it may have much to make first."""

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from gctd.cli.up.console import Console
-from terminalkit import examples
-from terminalkit.runtime.invocation import begin
+from terminalkit import begin, examples
 
 _HIGHEST = 65_000
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded import attached
 from gctd.cli.up.console import Console
 from gctd.cli.up.system import System
 

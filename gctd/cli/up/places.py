@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 from platformdirs import user_cache_path, user_data_path, user_state_path
 
-from terminalkit.config.checkout import checkout
+from terminalkit import checkout
 
 _APP = "gctd"
 

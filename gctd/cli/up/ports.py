@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from eventlog.embedded.nats import free_port, obstacle
+from eventlog.embedded import free_port, obstacle
 from terminalkit import ExitCode
 
 DEFAULT_BASE = 8080

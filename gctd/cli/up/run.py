@@ -14,8 +14,7 @@ from gctd.cli.up.places import Places
 from gctd.cli.up.supervisor import ReadyFile, run
 from gctd.cli.up.system import Options, plan
 from gctd.settings import SETTINGS
-from terminalkit import ExitCode, logs
-from terminalkit.runtime.serving import PRIVATE
+from terminalkit import PRIVATE, ExitCode, configure_logs
 
 _PROGRAMS = ("git", "go")
 """Programs that no worker can do without."""
@@ -37,7 +36,7 @@ def run_up(options: Options, console: Console, *, demo: bool, ready_file: Path |
     Raises PortInUse, SettingsError, DeclarationInvalid, CredentialsDamaged if it cannot be planned. Raises ProgramMissing before
     anything starts.
     """
-    logs.configure_logs(level="info" if verbose else "warning", style="text")
+    configure_logs(level="info" if verbose else "warning", style="text")
     os.umask(PRIVATE)
     places = Places.chosen(options.data_dir, cluster=options.cluster)
     if demo or options.workers != 0:

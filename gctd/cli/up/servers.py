@@ -8,9 +8,8 @@ import signal
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from eventlog.embedded.child import ChildServer
-from eventlog.embedded.nats import EmbeddedServer
-from projections.stores.postgres.server import PostgresServer
+from eventlog.embedded import ChildServer, EmbeddedServer
+from projections.stores import PostgresServer
 
 S = TypeVar("S", bound=ChildServer)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from eventlog.support.timers import during
+from eventlog import during
 from gctd.cli.up.console import Console
 
 REDRAWN = 0.25

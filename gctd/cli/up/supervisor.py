@@ -11,23 +11,19 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from eventlog.admin import reconcile
-from eventlog.admin.sizes import DiskRoom, NoRoom
-from eventlog.embedded.access import CredentialsDamaged
-from eventlog.embedded.child import DataDirectoryInUse
-from eventlog.embedded.nats import EmbeddedServer, ServerFailed
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.files import write_private
+from eventlog import write_private
+from eventlog.admin import DiskRoom, NoRoom, apply_declarations
+from eventlog.embedded import CredentialsDamaged, DataDirectoryInUse, EmbeddedServer, ServerFailed
+from eventlog.jetstream import Connection
 from gctd.cli.up.children import ChildProcess, StartFailed, Supervised
 from gctd.cli.up.console import Console
 from gctd.cli.up.demo import DemoFailed
 from gctd.cli.up.servers import NatsServer, Postgres
 from gctd.cli.up.starts import Starts
 from gctd.cli.up.system import DATABASES, System
-from projections.stores.postgres.server import PostgresFailed
-from servicekit.supervision import keep_running, mend
-from terminalkit import ExitCode
-from terminalkit.config.running import announced
+from projections.stores import PostgresFailed
+from servicekit import keep_running, mend
+from terminalkit import ExitCode, announced
 
 EXIT_CODES = {
     StartFailed: ExitCode.FAILURE,
@@ -206,7 +202,7 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
     if system.operator is not None:
         async with Connection.open(system.operator, name="gctd up") as connection:
             console.say(f"declaring {len(system.declared.streams)} streams")
-            for drift in await reconcile.apply_declarations(connection, system.declared, room=_room(system.brokers)):
+            for drift in await apply_declarations(connection, system.declared, room=_room(system.brokers)):
                 console.say(f"a stream differs from its declaration: {drift}")
     _write_environment(system)
     ready.remove()  # not before: until the data directory is ours, it may belong to another system

@@ -12,18 +12,16 @@ from pathlib import Path
 
 import attrs
 
-from eventlog.admin.declarations import Declarations, load_declarations
-from eventlog.embedded.access import BrokerAccess
-from eventlog.embedded.nats import EmbeddedServer, Membership
+from eventlog.admin import Declarations, load_declarations
+from eventlog.embedded import BrokerAccess, EmbeddedServer, Membership
 from gctd.broker.broker import overrides
 from gctd.cli.up.children import ChildProgram, Ready
 from gctd.cli.up.places import Places
 from gctd.cli.up.ports import Ports, choose
 from gctd.cli.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.settings import SETTINGS
-from projections.stores.postgres.server import PostgresServer
-from terminalkit import SettingsError
-from terminalkit.config import fields
+from projections.stores import PostgresServer
+from terminalkit import SettingsError, parse_duration, show_duration
 
 _SERVERS, _REPLICAS = 3, 2
 """How many nats-servers, and how many of each service, a cluster has."""
@@ -197,14 +195,14 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Chil
 
 def _ends() -> Mapping[str, str]:
     """Return the time for open requests at the end, by variable: the tracker's if none is set. Raises SettingsError."""
-    usual = fields.show_duration(SETTINGS.load().values.shutdown_timeout)
+    usual = show_duration(SETTINGS.load().values.shutdown_timeout)
     return {name: os.environ.get(name) or usual for name in _ENDS.values()}
 
 
 def _seconds(name: str, text: str) -> float:
     """Return the seconds of a variable. Raises SettingsError."""
     try:
-        return fields.parse_duration(text)
+        return parse_duration(text)
     except ValueError as error:
         raise SettingsError(f"{name}: {error}") from error
 

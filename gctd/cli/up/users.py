@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.embedded.access import BrokerUser
+from eventlog.embedded import BrokerUser
 
 _DENIED_TO_SERVICES = (
     *("$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.DELETE.>"),

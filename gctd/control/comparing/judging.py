@@ -10,8 +10,7 @@ from typing import Self
 import attrs
 import structlog
 
-from eventlog import Commands, Context, EventLog, EventLogError
-from eventlog.support.timers import tick
+from eventlog import Commands, Context, EventLog, EventLogError, tick
 from gctd.broker.blobs import Blobs
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.comparing.baselines import Baseline, Baselines, different

@@ -15,10 +15,18 @@ from itertools import chain
 import attrs
 import structlog
 
-from eventlog import AggregateDamaged, AggregateId, Commands, Commit, EventLog, EventLogError, UndecodableCommit
-from eventlog.support import tracing
-from eventlog.support.timers import tick
-from eventlog.support.tracing import Trace
+from eventlog import (
+    AggregateDamaged,
+    AggregateId,
+    Commands,
+    Commit,
+    EventLog,
+    EventLogError,
+    Trace,
+    UndecodableCommit,
+    recording_spans,
+    tick,
+)
 from gctd.broker.presence import Presence
 from gctd.broker.queue import JobState
 from gctd.control.bulkhead import Bulkhead
@@ -159,7 +167,7 @@ class Lanes:
         self.dispatched += len(tickets)
         for ticket in tickets:
             trace = Trace.parse(ticket.context.traceparent)
-            if trace is not None and tracing.recording_spans():
+            if trace is not None and recording_spans():
                 export(ticket, trace, began)
             lane = worker or "shared"
             _log.debug("job put into the queue", id=ticket.id, lane=lane, trace_id=trace and trace.trace_id)

@@ -7,8 +7,7 @@ from functools import partial
 
 import attrs
 
-from eventlog.jetstream.api import ask, call, persist, subjects_of
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream import Connection, ask, call, persist, subjects_of
 from gctd.broker.queue import WorkQueue
 from gctd.control.jobs import JobKind
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.support import tracing
-from eventlog.support.tracing import Trace
+from eventlog import PROCESS, SEND, SpanKind, Trace, message_attributes, record_span
 from gctd.control.jobs import JobTicket
 from gctd.control.lanes.queues import SCAN_STREAM
 from gctd.readmodel import MODEL
@@ -15,8 +14,8 @@ def export(ticket: JobTicket, cause: Trace, began: int) -> None:
     `cause` is the trace of the commit, `began` the begin of both in nanoseconds since 1970.
     """
     seen = cause.child()
-    sending = f"{tracing.SEND} {SCAN_STREAM}"
-    about = tracing.message_attributes(tracing.SEND, SCAN_STREAM, message_id=ticket.id)
-    tracing.record_span(sending, seen.child(), tracing.SpanKind.PRODUCER, began, parent=seen, attributes=about)
-    processing, about = f"{tracing.PROCESS} {MODEL.stream}", tracing.message_attributes(tracing.PROCESS, MODEL.stream)
-    tracing.record_span(processing, seen, tracing.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)
+    sending = f"{SEND} {SCAN_STREAM}"
+    about = message_attributes(SEND, SCAN_STREAM, message_id=ticket.id)
+    record_span(sending, seen.child(), SpanKind.PRODUCER, began, parent=seen, attributes=about)
+    processing, about = f"{PROCESS} {MODEL.stream}", message_attributes(PROCESS, MODEL.stream)
+    record_span(processing, seen, SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)

@@ -15,8 +15,7 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import AggregateId, Commands, Context, Decider, EventLog, EventLogError
-from eventlog.support.timers import until_tick
+from eventlog import AggregateId, Commands, Context, Decider, EventLog, EventLogError, until_tick
 from gctd.broker.presence import Presence
 from gctd.control.bulkhead import Bulkhead
 from gctd.control.heartbeat import Heartbeat, decoded

@@ -18,7 +18,7 @@ import attrs
 import structlog
 
 from eventlog import BlobMissing, EventLogError
-from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream import JetStreamLog
 from gctd.broker.blobs import BlobStore, Removed
 from gctd.domain.analysis import analysis_id
 from gctd.domain.task import TASK

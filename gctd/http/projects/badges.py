@@ -12,8 +12,7 @@ from gctd.exports.badge import BadgeFigures, Metric, badge
 from gctd.http import formats
 from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.readmodel.views import AnalysisView
-from httpkit import Call, Route, message, path, query
-from httpkit.static.pages import file_answer
+from httpkit import Call, Route, file_answer, message, path, query
 
 CACHE = "max-age=60"
 """A minute, after which the entity tag is checked."""

@@ -22,8 +22,7 @@ from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import TASK_FORM, TASK_ID
 from gctd.readmodel.views import AnalysisView
-from httpkit import Call, Route, encode, message, path, query
-from httpkit.static.pages import file_answer
+from httpkit import Call, Route, encode, file_answer, message, path, query
 
 
 class Format(StrEnum):

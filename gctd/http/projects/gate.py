@@ -23,8 +23,7 @@ from gctd.http.projects.points import BASE, POINT, TIME_LIMIT, point, read_with_
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
-from httpkit import Answer, Call, Route, member, message, path, query
-from httpkit.static.pages import file_answer
+from httpkit import Answer, Call, Route, file_answer, member, message, path, query
 from servicekit import context
 
 _MOST = 1e9

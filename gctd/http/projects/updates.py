@@ -9,7 +9,7 @@ from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.services import Services
 from httpkit import Answer, Call, Route, decode_cursor, encode_cursor, member, message, query
-from servicekit.command_context import context_of_many
+from servicekit import context_of_many
 
 PAGE = 2 * PROBES
 """Limit of the repositories in one request: two rounds of probes, to bound its time."""

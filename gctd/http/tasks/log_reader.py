@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 import attrs
 
-from eventlog import Commit, EventLog, UndecodableCommit
-from eventlog.history.search import EventFilter, Page, search_events
+from eventlog import Commit, EventFilter, EventLog, Page, UndecodableCommit, search_events
 from gctd.domain.errors import Refused
-from servicekit.errors import NotWritten
+from servicekit import NotWritten
 
 AT_A_TIME = 2
 """Searches that run at a time: each may read 20,000 commits."""

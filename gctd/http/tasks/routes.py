@@ -16,10 +16,8 @@ from gctd.http.services import BROKER_TIME_LIMIT, Services
 from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.results import full_analysis
 from gctd.readmodel.views import TaskView
-from httpkit import Answer, Call, Route, decode_cursor, member, message, page_of, path, query
-from httpkit.server.callers import Scope
-from servicekit import context, replayed
-from servicekit.command_context import context_of_many
+from httpkit import Answer, Call, Route, Scope, decode_cursor, member, message, page_of, path, query
+from servicekit import context, context_of_many, replayed
 
 TASK_ID = r"^task-[0-9]{1,30}$"
 TASK_FORM = "the id of a task, like task-1763635200000000001"

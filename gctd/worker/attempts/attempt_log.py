@@ -14,7 +14,7 @@ import attrs
 import structlog
 
 from eventlog import EventLogError, Unavailable
-from eventlog.jetstream.api import Full
+from eventlog.jetstream import Full
 from gctd.broker.attempt_logs import name_of
 from gctd.broker.blobs import Blobs
 from gctd.broker.text_streams import TextStreams

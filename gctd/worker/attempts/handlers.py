@@ -15,9 +15,7 @@ import attrs
 import msgspec
 import structlog
 
-from eventlog import Commands, Context, EventLog, EventLogError
-from eventlog.support import tracing
-from eventlog.support.tracing import Trace
+from eventlog import Commands, Context, EventLog, EventLogError, Stages, Trace, recording_spans
 from gctd.broker.job import Job, acknowledge
 from gctd.control.jobs import JobKind, asked_by
 from gctd.domain.errors import NotFound, Refused
@@ -171,7 +169,7 @@ class Handlers:
     async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> asyncio.Task[None] | None:
         flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
-        stages = tracing.Stages(Trace.parse(running.context.traceparent) if tracing.recording_spans() else None)
+        stages = Stages(Trace.parse(running.context.traceparent) if recording_spans() else None)
         # The numbers of attempts continue if a user retries a task.
         delay = min(self._retry_delay * 2.0 ** (state.attempt - 1), LONGEST_DELAY)
         try:
@@ -237,7 +235,7 @@ class Handlers:
         except (Refused, NotFound, EventLogError) as error:
             _log.info("log of an attempt is not kept", id=state.id, attempt=state.attempt, reason=str(error))
 
-    def _stages(self, running: _RunningAttempt[S, R], stages: tracing.Stages) -> OnStage:
+    def _stages(self, running: _RunningAttempt[S, R], stages: Stages) -> OnStage:
         state, make = running.state, running.flow.stage
 
         async def on_stage(stage: str, progress: Progress | ResolvedRef | None = None) -> None:

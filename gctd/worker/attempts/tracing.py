@@ -8,9 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import structlog
 
-from eventlog import Context
-from eventlog.support import tracing
-from eventlog.support.tracing import Trace
+from eventlog import PROCESS, Context, SpanKind, Trace, message_attributes, record_span, recording_spans
 from gctd.broker.job import Job
 from gctd.control.lanes.queues import SCAN_STREAM
 
@@ -23,10 +21,10 @@ def traced(job: Job, cause: Context, context: Context) -> Iterator[None]:
         yield
     finally:
         parent, span = Trace.parse(cause.traceparent), Trace.parse(context.traceparent)
-        if tracing.recording_spans() and parent is not None and span is not None:
-            name = f"{tracing.PROCESS} {SCAN_STREAM}"
-            about = tracing.message_attributes(tracing.PROCESS, SCAN_STREAM, message_id=job.id)
-            tracing.record_span(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
+        if recording_spans() and parent is not None and span is not None:
+            name = f"{PROCESS} {SCAN_STREAM}"
+            about = message_attributes(PROCESS, SCAN_STREAM, message_id=job.id)
+            record_span(name, span, SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
 
 
 def logged(context: Context) -> AbstractContextManager[object]:

@@ -17,7 +17,7 @@ from graphql_fn.readmodels.connections import PageConnection, connection, of_sor
 from graphql_fn.readmodels.nodes import node_id, projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
 from graphql_fn.readmodels.pantry.quantities import converted_by, exact, exact_of, number_of
-from httpkit.messages.fields import parse_time
+from httpkit import parse_time
 from pantry.domain.errors import BadInput
 from pantry.domain.quantity import number
 from pantry.readmodel import graph

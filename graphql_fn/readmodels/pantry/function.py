@@ -22,9 +22,7 @@ from pantry.readmodel import MODEL
 from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
 from pantry.readmodel.graph import PantryGraph
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from servicekit import EventChange, ReadReplica
-from servicekit.feed import CommitFrames
-from servicekit.readside.replica import Broker
+from servicekit import Broker, CommitFrames, EventChange, ReadReplica
 
 Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
 

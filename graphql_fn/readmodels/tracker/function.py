@@ -23,9 +23,7 @@ from graphql_fn.readmodels.following import followed
 from graphql_fn.readmodels.tracker.fields import LISTS, NODES, RESOLVERS, SCANS, sizes
 from graphql_fn.readmodels.tracker.queries import Info, TrackerAsking
 from httpkit import Frame
-from servicekit import EventChange, ReadReplica
-from servicekit.feed import CommitFrames
-from servicekit.readside.replica import Broker
+from servicekit import Broker, CommitFrames, EventChange, ReadReplica
 
 _log = structlog.get_logger(__name__)
 

@@ -23,8 +23,7 @@ from graphql_fn.readmodels.connections import PageConnection, connection
 from graphql_fn.readmodels.nodes import projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen, size_of
 from graphql_fn.readmodels.tracker.differences import diff
-from projections import ProjectionError, SortOrder
-from projections.errors import ArgumentRefused
+from projections import ArgumentRefused, ProjectionError, SortOrder
 from servicekit import ReadReplica
 
 REPO_ORDERS = {

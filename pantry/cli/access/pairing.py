@@ -8,8 +8,7 @@ from itertools import zip_longest
 import click
 
 from pantry.cli.session import Session, client_command
-from terminalkit import ExitCode, examples
-from terminalkit.commands.command import Choice
+from terminalkit import Choice, ExitCode, examples
 
 _MARGIN = 4
 """Light modules around a QR code (ISO/IEC 18004, section 6.3.8)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pantry.cli.options import FLAGS
-from servicekit.cli.tokens import token_commands
-from terminalkit.runtime.coroutine import lazily
+from servicekit import token_commands
+from terminalkit import lazily
 
 token = token_commands(FLAGS, "pantry", lazily("pantry.serve:SERVICE"))

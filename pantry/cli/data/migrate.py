@@ -11,11 +11,10 @@ import click
 
 from pantry.cli.options import Sources, setting_options
 from pantry.domain.errors import PantryError
-from terminalkit import ExitCode, Invocation, examples
-from terminalkit.commands.command import command
+from terminalkit import ExitCode, Invocation, command, examples
 
 if TYPE_CHECKING:
-    from projections.migrations import Migrations
+    from projections import Migrations
 
 _PATIENCE = 30.0
 """Seconds for which `up` waits for another process that migrates, or has not ended yet."""
@@ -74,7 +73,7 @@ async def down(invocation: Invocation, *, sources: Sources) -> int:
 @command(logs=True)
 async def version(invocation: Invocation, *, sources: Sources) -> int:
     """Print the number of the last migration applied, and whether it was left half done; also while the service runs."""
-    from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
+    from projections.stores import reader_at  # noqa: PLC0415 - slow
 
     async with reader_at(sources.load(running=("database_url",)).values.database_url) as reader:
         found = await reader.schema()
@@ -113,9 +112,8 @@ class ForeignTables(PantryError):
 async def _opened(sources: Sources, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
     """The migrations of the database. With `waiting`, the name of the waiting command, another process is waited for."""
     from pantry.readmodel import MODEL  # noqa: PLC0415 - slow
-    from projections.errors import StoreForeign  # noqa: PLC0415 - slow
-    from projections.migrations import Migrations  # noqa: PLC0415 - slow
-    from projections.stores.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
+    from projections import Migrations, StoreForeign  # noqa: PLC0415 - slow
+    from projections.stores import PATIENCE, store_at  # noqa: PLC0415 - slow
 
     patience = PATIENCE if waiting is None else _PATIENCE
     async with AsyncExitStack() as stack:

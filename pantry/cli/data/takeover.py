@@ -9,10 +9,8 @@ import click
 
 from pantry.cli.options import Sources, setting_options
 from pantry.domain.quantity import number, text
-from terminalkit import Column, ExitCode, Invocation, Output, examples
-from terminalkit.commands.command import command
-from terminalkit.display.table import count
-from terminalkit.runtime.default_broker import check_default_broker
+from terminalkit import ExitCode, Invocation, check_default_broker, command, examples
+from terminalkit.display import Column, Output, count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +50,7 @@ async def takeover(invocation: Invocation, *, sources: Sources, source: str, zon
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - slow, and help does without it
 
     from eventlog import Commands  # noqa: PLC0415 - likewise
-    from eventlog.jetstream.log import JetStreamLog  # noqa: PLC0415 - likewise
+    from eventlog.jetstream import JetStreamLog  # noqa: PLC0415 - likewise
     from pantry.serve import SERVICE  # noqa: PLC0415 - likewise
     from pantry.takeover.carrying import carry_out, ledger_state  # noqa: PLC0415 - likewise
     from pantry.takeover.plan import plan_of  # noqa: PLC0415 - likewise

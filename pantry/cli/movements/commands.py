@@ -10,9 +10,8 @@ from pantry.cli.movements.quantities import QUANTITY, remark_options
 from pantry.cli.products.products import NO_SUCH_PRODUCT, limit_option
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_movements
-from terminalkit import examples
-from terminalkit.client.service import one_more
-from terminalkit.commands.command import Choice
+from terminalkit import Choice, examples
+from terminalkit.client import one_more
 
 NO_SUCH_MOVEMENT = "pantry movement list"
 

@@ -11,9 +11,9 @@ import click
 from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Imported, MovementRow, ProductRow
-from terminalkit import Column, ExitCode, Failure, examples
-from terminalkit.client.errors import Unavailable
-from terminalkit.display.table import Cell, count
+from terminalkit import ExitCode, Failure, examples
+from terminalkit.client import Unavailable
+from terminalkit.display import Cell, Column, count
 
 R = TypeVar("R", bound=Imported)
 

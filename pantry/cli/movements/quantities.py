@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pantry.domain.quantity import number, read, text, thousandths
-from terminalkit.commands.command import Function
-from terminalkit.display.table import Cell, Painted
+from terminalkit import Function
+from terminalkit.display import Cell, Painted
 
 
 class _Quantity(click.ParamType[float]):

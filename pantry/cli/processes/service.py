@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pantry.cli.options import FLAGS
-from terminalkit import config_command, serve_command
-from terminalkit.runtime.coroutine import lazily
+from terminalkit import config_command, lazily, serve_command
 
 serve = serve_command(
     FLAGS,

@@ -8,9 +8,7 @@ from typing import Any, cast
 import attrs
 import click
 
-from terminalkit import examples
-from terminalkit.runtime.invocation import begin
-from terminalkit.runtime.serving import run_program
+from terminalkit import begin, examples, run_program
 
 _PORT = 8080
 
@@ -38,10 +36,10 @@ def up(ctx: click.Context, *, data_dir: Path | None, host: str, port: int | None
     output = begin(ctx).output
     from platformdirs import user_data_path  # noqa: PLC0415 - help and completion do without it
 
-    from eventlog.embedded.nats import next_free_port  # noqa: PLC0415 - as above
+    from eventlog.embedded import next_free_port  # noqa: PLC0415 - as above
     from pantry.settings import SETTINGS  # noqa: PLC0415 - as above
     from pantry.up import up as run  # noqa: PLC0415 - as above
-    from terminalkit.config.checkout import checkout  # noqa: PLC0415 - as above
+    from terminalkit import checkout  # noqa: PLC0415 - as above
 
     root = checkout()
     data = data_dir or (root / ".data" / "pantry" if root is not None else user_data_path("pantry"))

@@ -12,8 +12,9 @@ from pantry.cli.movements.quantities import AMOUNT, FACTOR, remark_options, show
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_product, show_products
 from pantry.client.resources import Count, Product
-from terminalkit import ExitCode, Output, examples
-from terminalkit.client.service import one_more
+from terminalkit import ExitCode, examples
+from terminalkit.client import one_more
+from terminalkit.display import Output
 
 NO_SUCH_PRODUCT = "pantry product add {ean13} --name NAME --unit UNIT"
 LISTED = 100

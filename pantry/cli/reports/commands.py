@@ -12,9 +12,9 @@ from pantry.cli.products.products import as_of_option, category_option, limit_op
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_products, show_stocktakes
 from pantry.client.resources import StockReport
-from terminalkit import Column, ExitCode, Output, examples
-from terminalkit.client.service import Resource, one_more
-from terminalkit.display.table import Cell
+from terminalkit import ExitCode, examples
+from terminalkit.client import Resource, one_more
+from terminalkit.display import Cell, Column, Output
 
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with a first line of names.")
 

@@ -8,7 +8,8 @@ from pantry.cli.movements.quantities import low_cell, shown, stock_cell
 from pantry.cli.products.products import NO_SUCH_PRODUCT, as_of_option, ean13_argument
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Stock
-from terminalkit import Output, examples
+from terminalkit import examples
+from terminalkit.display import Output
 
 
 @click.command(

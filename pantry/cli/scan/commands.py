@@ -18,8 +18,8 @@ from pantry.cli.scan.scanner import Direction, Quantity, ScannedCode, Undo, unde
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Movement, Product
 from terminalkit import ExitCode, examples
-from terminalkit.client.errors import ClientError, Conflicting, TimedOut, Unavailable
-from terminalkit.display.table import count
+from terminalkit.client import ClientError, Conflicting, TimedOut, Unavailable
+from terminalkit.display import count
 
 REQUEST_TIMEOUT = 5.0
 """Seconds that a booking may take before it is tried again, while a person waits."""

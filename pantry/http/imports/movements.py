@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from httpkit import UNSET, Answer, Call, Route, Unset, member, message
-from httpkit.messages.decoding import JSON
+from httpkit import JSON, UNSET, Answer, Call, Route, Unset, member, message
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.domain.product import MovementRecorded
 from pantry.domain.quantity import number as quantity_number

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from httpkit import UNSET, Answer, Call, Route, Unset, member, message
-from httpkit.messages.decoding import JSON
+from httpkit import JSON, UNSET, Answer, Call, Route, Unset, member, message
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import NewProduct
 from pantry.domain.category import NAME_LENGTH

@@ -16,11 +16,21 @@ from typing import Any, Generic, TypeVar
 import attrs
 from cattrs.errors import BaseValidationError
 
-from httpkit import FieldError, Invalid, message, payload, query
-from httpkit.messages import body
-from httpkit.messages.csv_form import decode_cell
-from httpkit.messages.decoding import flatten
-from httpkit.problems import INTERNAL, Malformed, status_of, text_of
+from httpkit import (
+    INTERNAL,
+    FieldError,
+    Invalid,
+    Malformed,
+    body_text,
+    decode_cell,
+    flatten,
+    message,
+    parse_body,
+    payload,
+    query,
+    status_of,
+    text_of,
+)
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import Results
 from pantry.domain import ean13, gtin, quantity
@@ -161,10 +171,10 @@ def _rows(raw: bytes, media: str, columns: Columns) -> Iterable[Mapping[str, Any
     """Return the rows of a body; a row that cannot be read is a FieldError among them. Raises Malformed, Invalid."""
     raw = raw.removeprefix(codecs.BOM_UTF8)
     if media == TABLE:
-        return _of_table(body.body_text(raw), columns)
+        return _of_table(body_text(raw), columns)
     if media == LINES:
         return (_of_line(line) for line in raw.splitlines() if line.strip())
-    rows = body.parse_body(raw)
+    rows = parse_body(raw)
     if not isinstance(rows, list):
         raise Invalid([FieldError("must be a list of rows", pointer="#")])
     return (row if isinstance(row, dict) else FieldError("must be an object") for row in rows)
@@ -172,7 +182,7 @@ def _rows(raw: bytes, media: str, columns: Columns) -> Iterable[Mapping[str, Any
 
 def _of_line(line: bytes) -> Mapping[str, Any] | FieldError:
     try:
-        row = body.parse_body(line)
+        row = parse_body(line)
     except Malformed as error:
         return FieldError(str(error))
     return row if isinstance(row, dict) else FieldError("must be an object")

@@ -11,7 +11,8 @@ from uuid import UUID
 
 import attrs
 
-from eventlog import AggregateId, Appended, NewCommit, NewEvent, Proposal
+from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog.commit import Appended
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.support.ids import hex_digits
 from gctd.broker.blobs import BlobRef, BlobStore

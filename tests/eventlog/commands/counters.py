@@ -7,19 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eventlog import (
-    DEADLINE,
-    AggregateId,
-    Appended,
-    Commit,
-    Context,
-    NewCommit,
-    NewEvent,
-    Proposal,
-    Unavailable,
-)
+from eventlog import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal, Unavailable
 from eventlog.commands import Commands, Outcome
 from eventlog.commands.outcomes import KeyUse, uses_in
+from eventlog.commit import Appended
+from eventlog.port import DEADLINE
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 

@@ -7,15 +7,10 @@ from typing import Any
 
 import pytest
 
-from eventlog import (
-    DEADLINE,
-    Appended,
-    Commit,
-    Conflict,
-    OutcomeUnknown,
-    Proposal,
-)
+from eventlog import Commit, Conflict, OutcomeUnknown, Proposal
 from eventlog.commands import Commands
+from eventlog.commit import Appended
+from eventlog.port import DEADLINE
 from tests.eventlog.commands.counters import ONE, KeysInTheLog, Slow, add, history, other_writer
 from tests.support.log.counter import COUNTER, Add, Short
 

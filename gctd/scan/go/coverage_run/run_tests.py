@@ -19,7 +19,7 @@ from pathlib import Path
 
 import attrs
 
-from eventlog.support.timers import during
+from eventlog import during
 from gctd.domain.errors import BadInput
 from gctd.domain.options import covers_others, format_duration, parse_duration
 from gctd.scan.disk import MIB
