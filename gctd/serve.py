@@ -52,7 +52,7 @@ from gctd.scan.hosts.links import Links
 from gctd.scan.policy import git_settings, repo_policy
 from gctd.settings import Settings
 from httpkit import Edge, ListenAddress, Streams
-from servicekit import Parts, Running, Service
+from servicekit import Part, Parts, Running, Service
 
 
 def _parts(running: Running, settings: Settings) -> Parts:
@@ -111,18 +111,19 @@ def _parts(running: Running, settings: Settings) -> Parts:
     figures = Figures(broker, lanes, queries)
     return Parts(
         services=services,
-        background={
-            "dispatcher": dispatcher.run,
-            "lanes": lanes.run,
-            "reaper": reaper.run,
-            "judging": judging.run,
-            **({"reports to forges": reporting.run} if forges else {}),
-            "removals": removals.run,
-            "unused blobs": UnusedBlobs(broker.log, broker.blobs, grace=settings.blob_grace).run,
-            **({"scheduled updates": scheduled.run} if settings.check_updates_every else {}),
-        },
-        on_applied=[logs.applied, outcomes.applied],
-        collectors=[figures, outcomes],
+        parts=[
+            Part("dispatcher", dispatcher.run),
+            Part("lanes", lanes.run),
+            Part("reaper", reaper.run),
+            Part("judging", judging.run),
+            *([Part("reports to forges", reporting.run)] if forges else []),
+            Part("removals", removals.run),
+            Part("unused blobs", UnusedBlobs(broker.log, broker.blobs, grace=settings.blob_grace).run),
+            *([Part("scheduled updates", scheduled.run)] if settings.check_updates_every else []),
+            Part("attempt logs", applied=logs.applied),
+            Part("outcomes", applied=outcomes.applied, collect=outcomes.collect),
+            Part("queue", collect=figures.collect),
+        ],
         measure=figures.ask,
         closing=[streams.close],
     )

@@ -10,7 +10,6 @@ from importlib.metadata import version
 
 import attrs
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
@@ -19,10 +18,11 @@ from graphql_fn.http.access import GatewayAccess
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.routes import TABLE, pages
 from graphql_fn.settings import Settings
-from httpkit import Edge, Health, ListenAddress, Streams, build_application
+from httpkit import Edge, ListenAddress, Streams, build_application
 from servicekit import (
     Application,
-    BackgroundWork,
+    Part,
+    ProcessParts,
     ReadReplica,
     check_reachable,
     connected,
@@ -60,8 +60,7 @@ async def opened(settings: Settings) -> AsyncIterator[Application]:
         body_deadline=settings.read_timeout,
         time_limit=settings.query_timeout + settings.read_timeout,
     )
-    background = BackgroundWork()
-    async with _read_models(settings, background) as models:
+    async with _read_models(settings) as models:
         # The services issue the tokens: if they have issued none, every request is refused.
         check_reachable(settings, has_tokens=bool(models), program=None)
         directories = {model.tokens.service: model.replica.directory(model.tokens) for model in models}
@@ -81,12 +80,13 @@ async def opened(settings: Settings) -> AsyncIterator[Application]:
             streams=Streams(most=settings.max_subscribers),
             owners={model.function.name: model.tokens.service for model in models},
         )
-        edge.metrics.registry.register(ReadModelFigures(models, background))
-        checks = {name: check for model in models for name, check in model.replica.checks().items()}
-        health = Health(checks, note=partial(_note, models, background))
-        app = build_application(TABLE, gateway, edge, health=health, probes=_PROBES, pages=page)
+        figures = Part("read models", collect=partial(read_model_figures, models))
+        parts = ProcessParts(*(part for model in models for part in model.replica.parts), figures)
+        edge.metrics.registry.register(parts)
+        app = build_application(TABLE, gateway, edge, health=parts.health(), probes=_PROBES, pages=page)
         app.on_shutdown.append(gateway.streams.close)
-        yield app, edge
+        async with parts.running():
+            yield app, edge
 
 
 @attrs.frozen
@@ -98,14 +98,9 @@ class _Model:
     tokens: TokenModel
 
 
-def _note(models: Sequence[_Model], background: BackgroundWork) -> str | None:
-    """The problems that do not stop the gateway, or None without one."""
-    return "; ".join(filter(None, (*(model.replica.note() for model in models), background.note()))) or None
-
-
 @asynccontextmanager
-async def _read_models(settings: Settings, background: BackgroundWork) -> AsyncIterator[Sequence[_Model]]:
-    """The functions that the settings name, with their events followed in the background."""
+async def _read_models(settings: Settings) -> AsyncIterator[Sequence[_Model]]:
+    """The functions that the settings name."""
     models: list[_Model] = []
     async with AsyncExitStack() as stack:
         broker = None
@@ -124,25 +119,14 @@ async def _read_models(settings: Settings, background: BackgroundWork) -> AsyncI
 
             found = tracker.replica(settings.tracker_database, broker, max_lag=settings.max_lag)
             models.append(_Model(found, tracker.function(found), TRACKER_ACCESS))
-        for model in models:
-            await stack.enter_async_context(model.replica.running(background))
         yield models
 
 
-@attrs.frozen(eq=False)
-class ReadModelFigures(Collector):
-    """Figures of the queries of the read models, of their state, and of the parts that follow their events."""
-
-    _models: Sequence[_Model]
-    _background: BackgroundWork
-
-    def collect(self) -> Sequence[Metric]:
-        statements = CounterMetricFamily("graphql_statements", "SQL statements on read models.", labels=["function"])
-        behind = GaugeMetricFamily(
-            "graphql_events_waiting_seconds",
-            "How long the oldest event has waited for the tables to have it.",
-            labels=["function"],
-        )
-        for model in self._models:
-            model.replica.figures(statements, behind)
-        return [statements, behind, *self._background.collect()]
+def read_model_figures(models: Sequence[_Model]) -> Sequence[Metric]:
+    """The figures of the queries of the read models, and of their state."""
+    statements = CounterMetricFamily("graphql_statements", "SQL statements on read models.", labels=["function"])
+    text = "How long the oldest event has waited for the tables to have it."
+    behind = GaugeMetricFamily("graphql_events_waiting_seconds", text, labels=["function"])
+    for model in models:
+        model.replica.figures(statements, behind)
+    return [statements, behind]

@@ -21,7 +21,7 @@ from pantry.readmodel.changes import DECIDERS, edits
 from pantry.readmodel.model import ACCESS
 from pantry.readmodel.queries import PantryQueries
 from pantry.settings import Settings
-from servicekit import Parts, Running, Service
+from servicekit import Part, Parts, Running, Service
 from servicekit.access import Devices
 
 KEYS, KEY_SUBJECTS = "PANTRY_KEYS", "pantry.key"
@@ -43,7 +43,6 @@ def _parts(running: Running, settings: Settings) -> Parts:
     assert access is not None, "the service has tokens"
     queries = PantryQueries(running.snapshots, people)
     erasures = Erasures(people, queries, side)
-    side.add_note(erasures.note)
     execution = Execution(running.log, side.commands, now=side.broker.clock.now, trouble=side.trouble)
     pantry = Pantry(execution, queries, caught_up=side.wait_for_head)
     return Parts(
@@ -57,8 +56,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
             guard=running.guard,
             public_url=settings.public_url,
         ),
-        background={"erasures": erasures.run},
-        on_applied=[erasures.applied],
+        parts=[Part("erasures", erasures.run, note=erasures.note, applied=erasures.applied)],
     )
 
 

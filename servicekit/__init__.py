@@ -8,15 +8,21 @@ TYPE_CHECKING = False  # without `typing`, which takes time to import: see `term
 if TYPE_CHECKING:
     from servicekit.broker.monitoring import BrokerState, NotSeen, addresses, look_at_all
     from servicekit.cli.tokens import token_commands
-    from servicekit.command_context import context, context_of_many, replayed
-    from servicekit.errors import NotWritten
     from servicekit.feed import CommitFrames, EventChange
-    from servicekit.readside import ReadSide
-    from servicekit.readside.replica import Broker, ReadReplica, ReplicaTransaction, connected
-    from servicekit.service import Service
-    from servicekit.serving.background import BackgroundWork
-    from servicekit.serving.process import Application, serve_application
-    from servicekit.serving.running import Parts, Running, answer
+    from servicekit.parts import Part, ProcessParts
+    from servicekit.read_side import NotWritten, ReadSide
+    from servicekit.replica import Broker, ReadReplica, ReplicaTransaction, connected
+    from servicekit.service import (
+        Application,
+        Parts,
+        Running,
+        Service,
+        answer,
+        context,
+        context_of_many,
+        replayed,
+        serve_application,
+    )
     from servicekit.settings import ServiceSettings, check_reachable, guard_of, shared_token
     from servicekit.status_route import EXAMPLE, projections_route
     from servicekit.supervision import Startable, describe, keep_running, mend
@@ -26,15 +32,11 @@ else:
         {
             "servicekit.broker.monitoring": "BrokerState NotSeen addresses look_at_all",
             "servicekit.cli.tokens": "token_commands",
-            "servicekit.command_context": "context context_of_many replayed",
-            "servicekit.errors": "NotWritten",
             "servicekit.feed": "CommitFrames EventChange",
-            "servicekit.readside": "ReadSide",
-            "servicekit.readside.replica": "Broker ReadReplica ReplicaTransaction connected",
-            "servicekit.service": "Service",
-            "servicekit.serving.background": "BackgroundWork",
-            "servicekit.serving.process": "Application serve_application",
-            "servicekit.serving.running": "Parts Running answer",
+            "servicekit.parts": "Part ProcessParts",
+            "servicekit.read_side": "NotWritten ReadSide",
+            "servicekit.replica": "Broker ReadReplica ReplicaTransaction connected",
+            "servicekit.service": "context context_of_many replayed Service Application serve_application Parts Running answer",
             "servicekit.settings": "ServiceSettings check_reachable guard_of shared_token",
             "servicekit.status_route": "EXAMPLE projections_route",
             "servicekit.supervision": "Startable describe keep_running mend",
@@ -42,8 +44,8 @@ else:
     )
 
 __all__ = [
-    "EXAMPLE", "Application", "BackgroundWork", "Broker", "BrokerState", "CommitFrames", "EventChange", "NotSeen", "NotWritten",
-    "Parts", "ReadReplica", "ReadSide", "ReplicaTransaction", "Running", "Service", "ServiceSettings", "Startable", "addresses",
-    "answer", "check_reachable", "connected", "context", "context_of_many", "describe", "guard_of", "keep_running", "look_at_all",
-    "mend", "projections_route", "replayed", "serve_application", "shared_token", "token_commands",
+    "EXAMPLE", "Application", "Broker", "BrokerState", "CommitFrames", "EventChange", "NotSeen", "NotWritten", "Part", "Parts",
+    "ProcessParts", "ReadReplica", "ReadSide", "ReplicaTransaction", "Running", "Service", "ServiceSettings", "Startable",
+    "addresses", "answer", "check_reachable", "connected", "context", "context_of_many", "describe", "guard_of", "keep_running",
+    "look_at_all", "mend", "projections_route", "replayed", "serve_application", "shared_token", "token_commands",
 ]  # fmt: skip

@@ -12,48 +12,171 @@ the background.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
+import msgspec
 import structlog
 from aiohttp import web
 from platformdirs import user_data_path
 
-from eventlog import Commit, Decider
+from eventlog import Commit, Context, Decider, Head
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import Declarations, event_stream
-from eventlog.commands import Commands
+from eventlog.commands import Commands, CommandStep, Outcome
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.metrics import Metrics
-from httpkit.routes import Call, Nothing, Route
+from httpkit.routes import Answer, Call, Nothing, Route
+from httpkit.server.guard import Guard
 from httpkit.server.reply import KeptAnswers
-from httpkit.server.serving import ListenAddress
+from httpkit.server.serving import ListenAddress, serving, termination
 from httpkit.sse.frames import Frame
 from httpkit.sse.stream import OF_EVERY_STREAM
 from httpkit.static.pages import Pages
 from projections.model import ReadModel
 from projections.queries.snapshots import SnapshotQueries
-from projections.store import Queryable, Store
+from projections.store import Argument, Queryable, Row, Store
 from servicekit.access.directory import TokenDirectory
 from servicekit.access.issuing import has_tokens
 from servicekit.access.model import TokenModel
 from servicekit.access.service_access import ServiceAccess
 from servicekit.feed import CommitFrames, EventChange
-from servicekit.readside import ReadSide, migrated
-from servicekit.serving import process
-from servicekit.serving.running import Parts, Running
-from servicekit.settings import ServiceSettings, Serving, check_reachable, guard_of, limits_of, shared_token
+from servicekit.parts import Part
+from servicekit.read_side import ReadSide, migrated
+from servicekit.settings import Listening, ServiceSettings, Serving, check_reachable, guard_of, limits_of, shared_token, tls_of
 from servicekit.status_route import projections_route, show_projections
 from terminalkit.config.loading import SettingsSource
 
+
+def context(call: Call[Any]) -> Context:
+    """The context in which a request's command is issued."""
+    return Context(
+        key=call.key,
+        fingerprint=call.fingerprint,
+        correlation=call.request_id,
+        traceparent=call.traceparent,
+        actor=call.caller.actor,
+    )
+
+
+def context_of_many(call: Call[Any]) -> Context:
+    """The context of a request's commands on several aggregates, which each take effect alone: without the request's key."""
+    return msgspec.structs.replace(context(call), key=None, fingerprint=None)
+
+
+def replayed(outcome: Outcome[Any, Any]) -> dict[str, str]:
+    """Return the headers of an answer to an idempotency key that had taken effect before. There are none otherwise."""
+    return {"Idempotent-Replayed": "true"} if outcome.replayed else {}
+
+
 _log = structlog.get_logger(__name__)
+
+Application: TypeAlias = tuple[web.Application, Edge]
+"""An application and its edge."""
+Opened: TypeAlias = AbstractAsyncContextManager[Application]
+"""An application with all that it needs, while a block runs."""
+
+
+@asynccontextmanager
+async def listening(settings: Listening, opened: Opened) -> AsyncIterator[ListenAddress]:
+    """Answer requests while the block runs, which gets the address. Raises OSError for one that is taken."""
+    async with (
+        opened as (app, edge),
+        serving(app, edge, host=settings.host, port=settings.port, limits=limits_of(settings), tls=tls_of(settings)) as address,
+    ):
+        yield address
+
+
+async def serve_application(settings: Listening, opened: Opened, *, on_ready: Callable[[ListenAddress], None]) -> None:
+    """Answer requests until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered."""
+    with termination() as signalled:
+        async with listening(settings, opened) as address:
+            on_ready(address)
+            received = await signalled
+            _log.info("ending", signal=received.name)
+
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class Running:
+    """The parts of a service that runs; handlers of a small service get it as `call.services`.
+
+    `head` are the ends of the log when it started. `people` encrypts personal fields, if the service has a keyring. `guard` are
+    the checks of its requests. `access` are its tokens and sessions; None without tokens. `snapshots` are the tables as
+    the handler of a read sees them: at one moment, whose sequence its answer names.
+    """
+
+    connection: Connection
+    log: JetStreamLog
+    store: Store
+    side: ReadSide
+    head: Head
+    guard: Guard
+    snapshots: SnapshotQueries
+    access: ServiceAccess | None = None
+    people: PersonalDataCipher | None = None
+
+    async def execute(self, decider: Decider[S, C, E], id_: str, command: C, call: Call[Any]) -> Outcome[S, E]:
+        """Execute the command of a request on one aggregate, and wait until the tables show its events.
+
+        The request's idempotency key and trace go with it. Raises the errors of `eventlog.commands.Commands.execute`.
+        """
+        outcome = await self.side.commands.execute(decider, id_, command, context(call))
+        await self.side.wait_visible(outcome.sequence)
+        return outcome
+
+    async def execute_together(self, steps: Sequence[CommandStep[Any, Any, Any]], call: Call[Any]) -> Sequence[Outcome[Any, Any]]:
+        """Execute a request's commands on several aggregates, all or none, and wait until the tables show their events.
+
+        The request's idempotency key belongs to the first step, which needs an event. A repetition has the outcomes of the steps
+        that had events. Raises the errors of `eventlog.commands.Commands.execute_together`.
+        """
+        outcomes = await self.side.commands.execute_together(steps, context(call))
+        await self.side.wait_visible(max(outcome.sequence for outcome in outcomes))
+        return outcomes
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """The rows of a query; parameters are written `$1`, `$2`. Raises StoreUnavailable."""
+        return await self.snapshots.fetch(sql, *arguments)
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """The first row of a query, or None."""
+        return await self.snapshots.fetch_one(sql, *arguments)
+
+    async def follow(self, call: Call[Any], *, only: frozenset[str] | None = None) -> web.StreamResponse:
+        """Answer with the event stream: all events, or the ones with these names; `Last-Event-ID` resumes after an event."""
+        return await self.side.hub.stream(call.http, only=only)
+
+
+def answer(outcome: Outcome[Any, Any], value: T) -> Answer[T]:
+    """The answer to a command: `value`, with the sequence of its events and whether it is a repetition."""
+    return Answer(value, sequence=outcome.sequence, headers=replayed(outcome))
+
+
+@attrs.frozen(kw_only=True)
+class Parts:
+    """The parts that a larger service adds to a running one.
+
+    `services` reach the handlers as `call.services`. `parts` run while this process leads. `measure` is awaited before figures
+    are read. `closing` are called when the server stops, to end streams.
+    """
+
+    services: Any
+    parts: Sequence[Part] = ()
+    measure: Callable[[], Awaitable[None]] | None = None
+    closing: Sequence[Callable[[web.Application], Awaitable[None]]] = ()
 
 
 def _only_itself(running: Running, settings: Any) -> Parts:  # noqa: ARG001 - one of many forms
@@ -140,11 +263,11 @@ class Service:
 
         Raises EventLogError, ProjectionError if it cannot start.
         """
-        await process.serve_application(settings, self._opened(settings), on_ready=on_ready)
+        await serve_application(settings, self._opened(settings), on_ready=on_ready)
 
     def listening(self, settings: Serving) -> AbstractAsyncContextManager[ListenAddress]:
         """Serve while a block runs, which gets the address: for tests."""
-        return process.listening(settings, self._opened(settings))
+        return listening(settings, self._opened(settings))
 
     def declarations(self, settings: Serving) -> Declarations:
         """The streams that have to be on the broker. Raises DeclarationInvalid."""
@@ -171,7 +294,7 @@ class Service:
             yield connection
 
     @asynccontextmanager
-    async def _opened(self, settings: Serving) -> AsyncIterator[process.Application]:
+    async def _opened(self, settings: Serving) -> AsyncIterator[Application]:
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(migrated(self.database(settings), self.model))
             connection = await stack.enter_async_context(self.connected(settings))
@@ -203,9 +326,8 @@ class Service:
                 people=people,
             )
             parts = self.parts(running, settings)
-            for listener in parts.on_applied:
-                side.on_applied(listener)
-            await stack.enter_async_context(side.running(parts.background))
+            side.add_leading(*parts.parts)
+            await stack.enter_async_context(side.running())
             edge = self._edge(settings, running)
             yield self._application(edge, side, parts), edge
 
@@ -242,11 +364,12 @@ class Service:
         )
 
     def _application(self, edge: Edge, side: ReadSide, parts: Parts) -> web.Application:
-        for collector in (side.hub, side, *parts.collectors):
-            edge.metrics.registry.register(collector)
+        edge.metrics.registry.register(side.parts)
         if parts.measure is not None:
             edge.metrics.ask(parts.measure)
-        app = build_application(self.table, parts.services, edge, health=side.health(), probes=self.probes, pages=self.pages)
+        app = build_application(
+            self.table, parts.services, edge, health=side.parts.health(), probes=self.probes, pages=self.pages
+        )
         app.on_shutdown.extend((side.hub.close, *parts.closing))
         return app
 

@@ -14,7 +14,7 @@ from projections.model import timestamp_text
 from projections.projector.report import CopyReport, ProjectionStatus, ReadModelReport
 from projections.projector.status import ProjectorStatus
 from projections.store import Parked
-from servicekit.readside import ReadSide
+from servicekit.read_side import ReadSide
 
 MOST_PARKED = 100
 """Parked aggregates that are listed; `projections parked` lists all."""
@@ -186,7 +186,7 @@ EXAMPLE = {
 async def show_projections(request: Nothing, call: Call[HasReadSide]) -> ReadModelBody:  # noqa: ARG001
     """Return the state of the read model: each projection against the log, parked aggregates, and copies."""
     side = call.services.side
-    return ReadModelBody.of(await side.standing(), side.projector.status(), side.note(), side.scrubber)
+    return ReadModelBody.of(await side.standing(), side.projector.status(), side.parts.note(), side.scrubber)
 
 
 def projections_route(path: str) -> Route[Any]:

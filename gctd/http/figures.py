@@ -1,4 +1,4 @@
-"""Figures of a control plane for `/metrics`: queue, tasks, workers. `servicekit.readside` has the others."""
+"""Figures of a control plane for `/metrics`: queue, tasks, workers. `servicekit.read_side` has the others."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import accumulate
 from math import nan
@@ -110,6 +110,14 @@ class Metrics:
 def gauge(name: str, text: str, value: float | None) -> Metric:
     """A figure that goes up and down; None: it is not known."""
     return GaugeMetricFamily(name, text, value=NOT_KNOWN if value is None else float(value))
+
+
+def gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    """A figure for each value of a label."""
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, figure in values.items():
+        family.add_metric([value], float(figure))
+    return family
 
 
 def total(name: str, text: str, value: float) -> Metric:

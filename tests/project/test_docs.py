@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +31,7 @@ from graphql_fn.core.hello import HELLO
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.routes import TABLE as GRAPHQL_TABLE
 from graphql_fn.http.routes import pages as graphql_pages
-from graphql_fn.serve import ReadModelFigures
+from graphql_fn.serve import read_model_figures
 from graphql_fn.settings import SETTINGS as GRAPHQL_SETTINGS
 from graphql_fn.settings import Settings as GraphqlSettings
 from httpkit.edge import Edge
@@ -42,8 +43,8 @@ from pantry.http.api import TABLE as PANTRY_TABLE
 from pantry.settings import SETTINGS as PANTRY_SETTINGS
 from pantry.settings import Settings as PantrySettings
 from projections.cli import PROGRAM as PROJECTIONS
-from servicekit.readside import ReadSide
-from servicekit.serving.background import BackgroundWork
+from servicekit.parts import Part, ProcessParts
+from servicekit.read_side import ReadSide
 from terminalkit.exits import ExitCode
 from tests.support import ROOT
 
@@ -106,7 +107,7 @@ def test_every_route_and_setting_of_the_pantry_is_shown() -> None:
 def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
     registry = CollectorRegistry()
     Gateway([Evaluator(HELLO)], registry, page=graphql_pages().by_path["/"])
-    registry.register(ReadModelFigures((), BackgroundWork()))
+    registry.register(ProcessParts(Part("read models", collect=partial(read_model_figures, ()))))
     metrics = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
     routes = [f"{route.method} {route.path}" for route in GRAPHQL_TABLE]
     assert missing([*commands(GRAPHQL.group, "graphql-fn"), *routes, *metrics], text("docs/guides/graphql.md")) == []
@@ -205,4 +206,4 @@ def _collectors() -> Sequence[Collector]:
         dispatched=0,
     )
     side = ReadSide(connection=parts, log=parts, store=parts, model=MODEL, frames=parts, max_lag=1)
-    return (side.hub, side, Figures(parts, parts, parts), Outcomes())
+    return (side.parts, Figures(parts, parts, parts), Outcomes())

@@ -16,7 +16,7 @@ from eventlog import Context, Unavailable
 from projections.errors import Behind, StoreUnavailable
 from projections.stores.sqlite import SQLiteStore
 from servicekit.feed import CommitFrames
-from servicekit.readside import ReadSide, migrated
+from servicekit.read_side import ReadSide, migrated
 from tests.support.pace import within
 from tests.support.readside.ledger import ACCOUNT, MODEL, Booked, Opened
 from tests.support.readside.projecting import ledger_log
@@ -42,13 +42,13 @@ async def served(nats_url: str, database: str) -> AsyncIterator[tuple[ReadSide, 
 
 
 async def healthy(side: ReadSide) -> bool:
-    return await side.health().reason() is None
+    return await side.parts.health().reason() is None
 
 
 async def check_refusals(side: ReadSide, cause: str) -> None:
     """A commit that the tables do not take makes reads and writes not ready; reads and keyed commands get the cause."""
     opened = await side.commands.execute(ACCOUNT, "b", Opened("x" * 20_000))
-    health = side.health()
+    health = side.parts.health()
 
     async def told() -> bool:
         reason = await health.reason() or ""
@@ -103,7 +103,7 @@ async def test_tables_that_a_session_of_postgres_has_locked_are_named(nats_url: 
                 table = MODEL.projections[0].tables[0].name
                 await other.execute(f'LOCK TABLE "{table}" IN ACCESS EXCLUSIVE MODE')
                 with within(3):
-                    reason = await side.health().reason()
+                    reason = await side.parts.health().reason()
                 assert reason is not None
                 assert "database: " in reason
                 assert "a table is locked by another session" in reason

@@ -14,8 +14,9 @@ from eventlog.jetstream.log import JetStreamLog
 from projections.errors import AggregateParked, ProjectorStopped
 from projections.projector.status import ProjectorState
 from servicekit.feed import CommitFrames
-from servicekit.readside import ReadSide, migrated
-from servicekit.readside.replica import ReadReplica
+from servicekit.parts import ProcessParts
+from servicekit.read_side import ReadSide, migrated
+from servicekit.replica import ReadReplica
 from tests.support.readside.ledger import ACCOUNT, MODEL, Booked, Opened
 from tests.support.readside.projecting import ledger_log
 from tests.support.waiting import wait_until
@@ -81,9 +82,9 @@ async def test_a_process_that_only_reads_tells_of_parked_aggregates_too(nats_url
             for sequence in range(1, 5):
                 with pytest.raises(AggregateParked) if sequence in refused else nullcontext():
                     await replica.wait_for(sequence, 5)
-            assert replica.note() is None
+            assert ProcessParts(*replica.parts).note() is None
             await replica.tables.check()
-            assert "1 parked, 2 commits wait; the first: ledger.account.bad" in (replica.note() or "")
+            assert "1 parked, 2 commits wait; the first: ledger.account.bad" in (ProcessParts(*replica.parts).note() or "")
             await replica.tables.close()
 
 
@@ -98,7 +99,7 @@ async def test_findings_of_passes_over_the_log_are_known_after_a_restart(
             await log.connection.client.jetstream().publish("ledger.account.stray", b"{}")
             assert (await side.scrubber.scrub()).count == 1
         async with served(log, tmp_path / "read.db") as side:
-            await wait_until(lambda: "1 records of LEDGER are damaged" in (side.note() or ""), timeout=30)
+            await wait_until(lambda: "1 records of LEDGER are damaged" in (side.parts.note() or ""), timeout=30)
 
 
 async def test_the_position_is_known_before_the_first_answer_after_a_restart(nats_url: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A simulated process of a service: the real log, store, projector and commands, put together as `servicekit.readside` does."""
+"""A simulated process of a service: the real log, store, projector and commands, put together as `servicekit.read_side` does."""
 
 from __future__ import annotations
 

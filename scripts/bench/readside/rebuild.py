@@ -42,7 +42,7 @@ from projections.store import Store
 from projections.stores.databases import copies_at
 from projections.stores.postgres.server import PostgresServer
 from servicekit.feed import CommitFrames
-from servicekit.readside import ReadSide, migrated
+from servicekit.read_side import ReadSide, migrated
 
 PROGRAM = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())")
 UNDER_WAY = 500

@@ -46,9 +46,9 @@ from projections.store import Parked
 from projections.stores.databases import copies_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore, files
-from servicekit.readside.replica import ReadReplica
-from servicekit.serving import process
-from servicekit.serving.background import BackgroundWork
+from servicekit import service
+from servicekit.parts import ProcessParts
+from servicekit.replica import ReadReplica
 from tests.support.pace import within
 from tests.support.pantry.stocked import EPOCH, code_of
 from tests.support.readside.tables import change, execute
@@ -113,7 +113,7 @@ async def ledger(url: str) -> AsyncIterator[Ledger]:
         projector = Projector(log, store, MODEL)
         following = asyncio.create_task(projector.run())
         replica = pantry.replica(url, None, max_lag=30)
-        async with replica.running(BackgroundWork()):
+        async with ProcessParts(*replica.parts).running():
             made = Ledger(log, store, projector, replica, Evaluator(pantry.function(replica), QueryLimits(seconds=30)), {})
             for number in range(PRODUCTS):
                 code = code_of(number)
@@ -230,7 +230,7 @@ async def test_a_result_without_the_commit_that_is_asked_for_is_refused(running:
     assert (refused.outcome, "data" in refused.document) == (QueryOutcome.PARKED, False)
     assert refused.document["errors"][0]["extensions"]["code"] == "PARKED"
     assert (await running.ask(query, min_sequence=sequence - 1))["data"] == {"product": {"currentStock": 0}}
-    async with process.listening(Settings(port=0), _served(running.evaluator)) as address, aiohttp.ClientSession() as http:
+    async with service.listening(Settings(port=0), _served(running.evaluator)) as address, aiohttp.ClientSession() as http:
         place = f"http://127.0.0.1:{address.port}/function/pantry"
         async with http.post(place, data=query, headers={"Min-Seq": str(sequence)}) as answer:
             assert answer.status == 503
@@ -309,7 +309,7 @@ async def test_statements_end_at_the_deadline_and_no_other_query_waits_for_them(
 
 
 @asynccontextmanager
-async def _served(evaluator: Evaluator) -> AsyncIterator[process.Application]:
+async def _served(evaluator: Evaluator) -> AsyncIterator[service.Application]:
     edge = Edge(title="test", version="0")
     page = pages()
     services = Gateway([evaluator], edge.metrics.registry, page=page.by_path["/"])
@@ -321,7 +321,7 @@ async def test_a_statement_ends_when_the_client_leaves(running: Ledger) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
     evaluator = Evaluator(heavy(running.replica, started, ended), QueryLimits(seconds=600))
     settings = Settings(port=0)
-    async with process.listening(settings, _served(evaluator)) as address, aiohttp.ClientSession() as http:
+    async with service.listening(settings, _served(evaluator)) as address, aiohttp.ClientSession() as http:
         place = f"http://127.0.0.1:{address.port}/function/heavy"
         asking = asyncio.create_task(http.post(place, data="{ endless }"))
         with within(20):

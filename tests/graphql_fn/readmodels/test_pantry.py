@@ -17,8 +17,8 @@ from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.core.running import turns
 from graphql_fn.readmodels.pantry import function as pantry
-from servicekit.readside.replica import ReadReplica
-from servicekit.serving.background import BackgroundWork
+from servicekit.parts import ProcessParts
+from servicekit.replica import ReadReplica
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 from tests.support.readside.tables import change
 
@@ -56,7 +56,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pant
     database = tmp_path_factory.mktemp("pantry") / "pantry.db"
     await stocked(database, products=PRODUCTS, movements=MOVEMENTS, categories=CATEGORIES)
     looking = pantry.replica(f"sqlite:{database}", None, max_lag=30)
-    async with looking.running(BackgroundWork()):
+    async with ProcessParts(*looking.parts).running():
         yield Pantry(Evaluator(pantry.function(looking), QueryLimits(seconds=60)), looking)
 
 
@@ -222,7 +222,7 @@ async def test_a_cursor_is_valid_while_products_come_and_go(tmp_path: Path, whic
     await stocked(tmp_path / "pantry.db", products=13, movements=0, categories=1)
     looking = pantry.replica(url, None, max_lag=30)
     listed = [n for n in range(13) if which == "consumption" or n % 3 == 0]
-    async with looking.running(BackgroundWork()):
+    async with ProcessParts(*looking.parts).running():
         running = Pantry(Evaluator(pantry.function(looking), QueryLimits(seconds=60)), looking)
 
         async def page(arguments: str) -> tuple[list[int], str, str]:
@@ -344,7 +344,7 @@ async def test_a_database_that_is_not_there_is_said_and_found_when_it_comes(tmp_
     looking = pantry.replica(f"sqlite:{database}", None, max_lag=30)
     evaluator = Evaluator(pantry.function(looking))
     query = GraphQLRequest("{ stockReport { totalProducts } }")
-    async with looking.running(BackgroundWork()):
+    async with ProcessParts(*looking.parts).running():
         refused = (await evaluator.evaluate(query)).document
         assert refused["errors"][0]["message"] == "the read model is not available at the moment; try again"
         assert str(tmp_path) not in str(refused)

@@ -10,7 +10,7 @@ import pytest
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.readmodels.pantry import function as pantry
-from servicekit.serving.background import BackgroundWork
+from servicekit.parts import ProcessParts
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 
 pytestmark = pytest.mark.real
@@ -36,7 +36,7 @@ RESUMED = f"""query($after: String, $before: String) {{
 async def answers(url: str) -> list[Any]:
     """Return the answers of the function over a database to all queries, and the number of statements."""
     looking = pantry.replica(url, None, max_lag=30)
-    async with looking.running(BackgroundWork()):
+    async with ProcessParts(*looking.parts).running():
         evaluator = Evaluator(pantry.function(looking))
         found: list[Any] = [(await evaluator.evaluate(GraphQLRequest(query))).document for query in QUERIES]
         place = found[2]["data"]["movements"]["pageInfo"]["startCursor"]

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from pantry.domain.gtin import own_code
-from servicekit.readside.read_side import AHEAD
+from servicekit.read_side import AHEAD
 from tests.support.pantry.system import API, FLOUR, Answer, Server, pantry_system
 from tests.support.waiting import wait_until
 

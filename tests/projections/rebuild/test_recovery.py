@@ -22,7 +22,7 @@ from projections.rebuild.recovery import damaged, open_sound
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
 from servicekit.feed import CommitFrames
-from servicekit.readside import ReadSide, migrated
+from servicekit.read_side import ReadSide, migrated
 from servicekit.status_route import ReadModelBody
 from tests.support.readside import ledger
 from tests.support.readside.copying import copied_whole
@@ -191,8 +191,8 @@ async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_ur
             await wait_until(lambda: store.set_aside_as is not None, timeout=20)
             await book.append("later", ledger.Opened("zoe"), Booked(1))
             await wait_until(lambda: side.projector.position == 301, timeout=20)
-            assert "it was damaged and is rebuilt" in (side.note() or "")
-            body = ReadModelBody.of(await side.standing(), side.projector.status(), side.note(), side.scrubber)
+            assert "it was damaged and is rebuilt" in (side.parts.note() or "")
+            body = ReadModelBody.of(await side.standing(), side.projector.status(), side.parts.note(), side.scrubber)
             assert (body.read_model, body.head, body.error, body.copies) == ("ledger", 301, None, [])
             assert [(one.name, one.position, one.applied) for one in body.projections] == [
                 ("accounts", 301, 301),

@@ -24,7 +24,7 @@ from projections.rebuild.verify import Run, compare, replayed_copy
 from projections.store import Store
 from projections.stores.databases import copies_at, store_at
 from servicekit.feed import CommitFrames
-from servicekit.readside import ReadSide, migrated
+from servicekit.read_side import ReadSide, migrated
 from tests.support.readside import ledger
 from tests.support.readside.ledger import MODEL, Book
 from tests.support.readside.projecting import ledger_log
@@ -140,7 +140,7 @@ async def test_where_tables_differ_nothing_is_shown_until_the_new_ones_are_there
             async with served(log, database_url, MODEL) as (side, store):
                 await wait_until(lambda: half_way.reached)
                 assert half_way.begun == begins
-                reason = await side.health().reason() or ""
+                reason = await side.parts.health().reason() or ""
                 assert "read model: new tables are made for this version: 100 events applied, 100 left" in reason
                 with pytest.raises(StoreUnavailable, match="the tables belong to another version"):
                     await store.fetch_one("SELECT count(*) AS n FROM accounts")
@@ -202,7 +202,7 @@ async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_t
             count = await store.fetch("SELECT count(*) AS n FROM owners WHERE account LIKE 'account-%'")
             assert count[0]["n"] > 10
             assert side.projector.position == 0
-            assert "125 events applied, 125 left" in (await side.health().reason() or "")
+            assert "125 events applied, 125 left" in (await side.parts.health().reason() or "")
             half_way.gate.set()
             await wait_until(lambda: side.projector.position == 250, timeout=20)
             await equals_a_fold(log, store, LOUD, 250)
@@ -336,11 +336,11 @@ async def test_tables_without_migrations_that_are_declared_otherwise_are_made_be
 
 
 async def _says(side: ReadSide, text: str) -> bool:
-    return text in (await side.health().reason() or "")
+    return text in (await side.parts.health().reason() or "")
 
 
 async def _is_ready(side: ReadSide) -> bool:
-    return await side.health().reason() is None
+    return await side.parts.health().reason() is None
 
 
 async def _answers(store: Store) -> bool:

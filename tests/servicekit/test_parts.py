@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from eventlog import Position
+from httpkit.ops.metrics import gauge
 from httpkit.sse.frames import Frame
 from servicekit.feed import CommitFrames, EventChange
-from servicekit.readside import ReadSide, migrated
-from servicekit.serving import background
-from servicekit.serving.background import BackgroundWork
+from servicekit.parts import Part, ProcessParts
+from servicekit.read_side import ReadSide, migrated
 from tests.support.readside.ledger import ACCOUNT, MODEL, Opened
 from tests.support.readside.projecting import ledger_log
 from tests.support.waiting import wait_until
@@ -20,13 +20,13 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("servicekit.parts._FIRST_PAUSE", 0.01)
 
 
 async def test_a_part_is_started_again_after_each_error_and_named_until_it_is_steady(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    began, work, proceed = 0, BackgroundWork(), asyncio.Event()
+    began, proceed = 0, asyncio.Event()
 
     async def part() -> None:
         nonlocal began
@@ -35,11 +35,12 @@ async def test_a_part_is_started_again_after_each_error_and_named_until_it_is_st
             raise RuntimeError(f"fault {began}")
         if began == 4:
             await proceed.wait()
-            monkeypatch.setattr(background, "STEADY", 0.2)
+            monkeypatch.setattr("servicekit.parts.STEADY", 0.2)
             raise RuntimeError("fault 4")
         await asyncio.Event().wait()
 
-    async with work.running({"lanes": part}):
+    work = ProcessParts(Part("lanes", part))
+    async with work.running():
         await wait_until(lambda: began == 4)
         assert work.note() == "part 'lanes' ended and is started again: RuntimeError: fault 3"
         proceed.set()
@@ -50,21 +51,26 @@ async def test_a_part_is_started_again_after_each_error_and_named_until_it_is_st
     assert [(sample.labels, sample.value) for sample in figures.samples] == [({"part": "lanes"}, 4.0)]
 
 
-async def test_a_part_that_has_done_its_work_ends_and_so_does_one_that_runs_once() -> None:
-    began, work = list[str](), BackgroundWork()
+async def test_a_part_that_has_done_its_work_ends() -> None:
+    began = list[str]()
 
     async def done() -> None:
         began.append("done")
 
-    async def broken() -> None:
-        began.append("broken")
-        raise RuntimeError("fault")
-
-    async with work.running({"done": done}, once={"broken": broken}):
-        await wait_until(lambda: len(began) == 2)
+    work = ProcessParts(Part("done", done))
+    async with work.running():
+        await wait_until(lambda: began)
         await asyncio.sleep(0.1)  # time for ten more starts
-    assert sorted(began) == ["broken", "done"]
+    assert began == ["done"]
     assert work.note() is None
+
+
+def test_notes_and_figures_are_those_of_each_part() -> None:
+    noted = ProcessParts(
+        Part("a", note=lambda: "slow"), Part("b"), Part("c", note=lambda: "late"), Part("d", collect=lambda: [gauge("d", "", 1)])
+    )
+    assert noted.note() == "slow; late"
+    assert [family.name for family in noted.collect()] == ["d", "parts_failed"]
 
 
 async def test_a_service_names_a_part_that_ended_and_starts_it_again(nats_url: str, tmp_path: Path) -> None:
@@ -80,9 +86,12 @@ async def test_a_service_names_a_part_that_ended_and_starts_it_again(nats_url: s
     async with ledger_log(nats_url) as log, migrated(f"sqlite:{tmp_path / 'read.db'}", MODEL) as store:
         frames = CommitFrames(log, {}, lambda _: ())
         side = ReadSide(connection=log.connection, log=log, store=store, model=MODEL, frames=frames, max_lag=60)
-        async with side.running({"dispatcher": dispatch}):
+        side.add_leading(Part("dispatcher", dispatch))
+        async with side.running():
             await wait_until(lambda: began == 2, timeout=30)
-            assert "part 'dispatcher' ended and is started again: RuntimeError: the transport is closed" in (side.note() or "")
+            assert "part 'dispatcher' ended and is started again: RuntimeError: the transport is closed" in (
+                side.parts.note() or ""
+            )
 
 
 async def test_a_part_of_a_service_that_has_done_its_work_ends(nats_url: str, tmp_path: Path) -> None:
@@ -95,7 +104,8 @@ async def test_a_part_of_a_service_that_has_done_its_work_ends(nats_url: str, tm
     async with ledger_log(nats_url) as log, migrated(f"sqlite:{tmp_path / 'read.db'}", MODEL) as store:
         frames = CommitFrames(log, {}, lambda _: ())
         side = ReadSide(connection=log.connection, log=log, store=store, model=MODEL, frames=frames, max_lag=60)
-        async with side.running({"done": done}):
+        side.add_leading(Part("done", done))
+        async with side.running():
             await wait_until(lambda: began)
             await asyncio.sleep(0.1)  # time for many more starts
     assert began == 1
@@ -118,7 +128,7 @@ async def test_events_that_could_not_be_shown_are_read_from_the_log(nats_url: st
         async with side.running():
             await side.commands.execute(ACCOUNT, "a", Opened("ann"))
             await wait_until(lambda: side.hub.sequence == 1, timeout=30)
-            assert "part 'event stream' ended" in (side.note() or "")
+            assert "part 'event stream' ended" in (side.parts.note() or "")
             await side.commands.execute(ACCOUNT, "b", Opened("bob"))
             await wait_until(lambda: side.hub.sequence == 2, timeout=30)
             shown = [frame.position.sequence async for some in frames.replay(Position(0, 0), 2) for frame in some]

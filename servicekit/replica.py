@@ -16,7 +16,6 @@ from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Una
 from eventlog.history.search import EventFilter, Page, search_events
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from httpkit.ops.health import Check
 from httpkit.ops.metrics import NOT_KNOWN
 from httpkit.sse.hub import Hub
 from projections.errors import (
@@ -34,10 +33,9 @@ from projections.store import Argument, Checkpoint, Parked, Reader, ReadTransact
 from projections.stores.databases import reader_at
 from servicekit.access.directory import TokenDirectory
 from servicekit.access.model import TokenModel
-from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
-from servicekit.readside.readiness import check_applied, note_of
-from servicekit.serving.background import BackgroundWork, Start
+from servicekit.parts import Part
+from servicekit.read_side import NotWritten, check_applied, note_of
 
 _log = structlog.get_logger(__name__)
 
@@ -125,6 +123,13 @@ class ReplicaTables:
             await check_tables(reader, self._model)
         except MigrationError as error:
             raise StoreUnavailable(f"the tables belong to another version of the program: {error}") from error
+
+    async def keep(self) -> None:
+        """Close the database when this is cancelled."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.close()
 
     async def close(self) -> None:
         """Close the database. The next one who asks opens it."""
@@ -232,17 +237,15 @@ class ReadReplica:
             self.hub = Hub(made.replay)
             self._feed = Feed(made, self.hub)
 
-    @asynccontextmanager
-    async def running(self, background: BackgroundWork) -> AsyncIterator[None]:
-        """Follow the events as parts of the `background` during the block. The database is closed at its end."""
-        name, work = self._model.name, dict[str, Start]()
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Its parts: they follow the events, and check that the tables have them in time."""
+        name = self._model.name
+        parts = [Part(f"{name} database", self.tables.keep, check=self.tables.check, note=self._parked)]
         if (event_log := self._event_log) is not None:
-            work = {f"{name} events": partial(self._kept, event_log), f"{name} event stream": self._feed.run}
-        try:
-            async with background.running(work):
-                yield
-        finally:
-            await self.tables.close()
+            parts.append(Part(f"{name} events", partial(self._kept, event_log), check=self._check_events))
+            parts.append(Part(f"{name} event stream", self._feed.run))
+        return parts
 
     def directory(self, tokens: TokenModel) -> TokenDirectory:
         """The tokens of the service that fills this read model."""
@@ -338,16 +341,7 @@ class ReadReplica:
 
     # How it is
 
-    def checks(self) -> dict[str, Check]:
-        """Return the checks that have to pass before the process is ready."""
-        name = self._model.name
-        checks: dict[str, Check] = {f"{name} database": self.tables.check}
-        if self._event_log is not None:
-            checks[f"{name} events"] = self._check_events
-        return checks
-
-    def note(self) -> str | None:
-        """Return the problems that do not stop the process, as the last checks found them, or None without one."""
+    def _parked(self) -> str | None:
         note = note_of(self.tables.parked)
         return None if note is None else f"{self._model.name} {note}"
 

@@ -1,1 +1,0 @@
-"""A process that serves: its parts, its background work, and its end."""
