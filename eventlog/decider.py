@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 import attrs
 
@@ -15,15 +15,15 @@ C = TypeVar("C")
 E = TypeVar("E")
 
 
-@attrs.frozen(init=False)
+@attrs.frozen
 class Decider(Generic[S, C, E]):
     """The rules of one kind of aggregate.
 
     `category` is `<service>.<aggregate>`. `decide(command, state)` gives the events of a command (none: nothing to do) or raises
     the service's domain error. `evolve(state, event)` gives the state after an event.
 
-    `initial` is the state of an aggregate without events: then `decide` and `evolve` always get a state. Without `initial` they
-    get None for such an aggregate, so that a rule can demand that it exists. Only states after events are stored.
+    `initial` is the state of an aggregate without events. It is None if a rule demands that the aggregate exists: `decide` and
+    `evolve` then take None, and the rule refuses the command. Only states after events are stored.
 
     `confirm(command, state)` gives the event for a command that changes nothing. It is stored if the command has an idempotency
     key: if the command is repeated in another state, its effect (none) is known.
@@ -32,39 +32,8 @@ class Decider(Generic[S, C, E]):
     category: str
     decide: Callable[[C, Any], Sequence[E]]
     evolve: Callable[[Any, E], S]
-    confirm: Callable[[C, S], E] | None = None
-    initial: S | None = None
-
-    @overload
-    def __init__(
-        self,
-        category: str,
-        decide: Callable[[C, S | None], Sequence[E]],
-        evolve: Callable[[S | None, E], S],
-        confirm: Callable[[C, S], E] | None = None,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self,
-        category: str,
-        decide: Callable[[C, S], Sequence[E]],
-        evolve: Callable[[S, E], S],
-        confirm: Callable[[C, S], E] | None = None,
-        *,
-        initial: S,
-    ) -> None: ...
-
-    def __init__(
-        self,
-        category: str,
-        decide: Callable[[C, Any], Sequence[E]],
-        evolve: Callable[[Any, E], S],
-        confirm: Callable[[C, S], E] | None = None,
-        *,
-        initial: S | None = None,
-    ) -> None:
-        self.__attrs_init__(category, decide, evolve, confirm, initial)
+    initial: S | None = attrs.field(kw_only=True)
+    confirm: Callable[[C, S], E] | None = attrs.field(default=None, kw_only=True)
 
     def aggregate(self, id_: str) -> AggregateId:
         """The id of an aggregate of this kind."""
@@ -72,10 +41,10 @@ class Decider(Generic[S, C, E]):
 
     def fold(self, events: Iterable[E], state: S | None = None) -> S | None:
         """The state after these events; `state` is the one before them, None for an aggregate without events."""
-        state = self.initial if state is None else state
+        after = self.initial if state is None else state
         for event in events:
-            state = self.evolve(state, event)
-        return state
+            after = self.evolve(after, event)
+        return after
 
 
 @lru_cache(maxsize=10_000)

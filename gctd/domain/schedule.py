@@ -119,4 +119,4 @@ def decide(command: ScheduleCommand, state: Schedule | None) -> Sequence[Schedul
     ]
 
 
-SCHEDULE: Decider[Schedule, ScheduleCommand, ScheduleEvent] = Decider(CATEGORY, decide, evolve)
+SCHEDULE: Decider[Schedule, ScheduleCommand, ScheduleEvent] = Decider(CATEGORY, decide, evolve, initial=None)

@@ -214,4 +214,4 @@ def decide(command: VerdictCommand, state: Verdict | None) -> Sequence[VerdictEv
     return [VerdictGiven(result=command.result, base_task=command.base_task, checks=command.checks, at=command.at)]
 
 
-VERDICT: Decider[Verdict, VerdictCommand, VerdictEvent] = Decider(CATEGORY, decide, evolve)
+VERDICT: Decider[Verdict, VerdictCommand, VerdictEvent] = Decider(CATEGORY, decide, evolve, initial=None)

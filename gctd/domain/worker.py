@@ -147,4 +147,4 @@ def decide(command: WorkerCommand, state: Worker | None) -> Sequence[WorkerEvent
             return [WorkerUnpaused(at=command.at)] if state.paused else []
 
 
-WORKER: Decider[Worker, WorkerCommand, WorkerEvent] = Decider(CATEGORY, decide, evolve)
+WORKER: Decider[Worker, WorkerCommand, WorkerEvent] = Decider(CATEGORY, decide, evolve, initial=None)

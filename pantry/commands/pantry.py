@@ -306,4 +306,4 @@ def _refusing(refusal: BadInput | None) -> Decider[Product, ProductCommand, Prod
     def decide(command: ProductCommand, state: Product | None) -> Sequence[ProductEvent]:  # noqa: ARG001 - whatever they are
         raise refusal
 
-    return Decider(PRODUCT.category, decide, PRODUCT.evolve)
+    return attrs.evolve(PRODUCT, decide=decide)

@@ -122,4 +122,4 @@ def decide(command: BarcodeCommand, state: Barcode | None) -> Sequence[BarcodeEv
     return [BarcodeAssigned(code=command.code, ean13=command.ean13, factor=command.factor, at=command.at)]
 
 
-BARCODE: Decider[Barcode, BarcodeCommand, BarcodeEvent] = Decider(CATEGORY, decide, evolve)
+BARCODE: Decider[Barcode, BarcodeCommand, BarcodeEvent] = Decider(CATEGORY, decide, evolve, initial=None)

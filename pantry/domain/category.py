@@ -105,4 +105,4 @@ def decide(command: CategoryCommand, state: Category | None) -> Sequence[Categor
             return [CategoryEdited(name=command.name, description=command.description, at=command.at)]
 
 
-CATEGORY: Decider[Category, CategoryCommand, CategoryEvent] = Decider(CATEGORY_CATEGORY, decide, evolve)
+CATEGORY: Decider[Category, CategoryCommand, CategoryEvent] = Decider(CATEGORY_CATEGORY, decide, evolve, initial=None)

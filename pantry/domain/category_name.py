@@ -97,4 +97,4 @@ def decide(command: CategoryNameCommand, state: CategoryName | None) -> Sequence
             return [CategoryNameReleased(category_id=command.category_id, at=command.at)] if holder == command.category_id else []
 
 
-CATEGORY_NAME: Decider[CategoryName, CategoryNameCommand, CategoryNameEvent] = Decider(CATEGORY, decide, evolve)
+CATEGORY_NAME: Decider[CategoryName, CategoryNameCommand, CategoryNameEvent] = Decider(CATEGORY, decide, evolve, initial=None)

@@ -338,4 +338,4 @@ def confirm(command: ProductCommand, product: Product) -> p.NothingChanged:  # n
     return p.NothingChanged(at=command.at)
 
 
-PRODUCT: Decider[Product, ProductCommand, ProductEvent] = Decider(p.CATEGORY, decide, p.evolve, confirm)
+PRODUCT: Decider[Product, ProductCommand, ProductEvent] = Decider(p.CATEGORY, decide, p.evolve, confirm=confirm, initial=None)

@@ -49,4 +49,4 @@ def decide(command: ErasePerson, state: Person | None) -> Sequence[PersonErased]
     return [] if state is not None else [PersonErased(key=command.key, at=command.at)]
 
 
-PERSON: Decider[Person, ErasePerson, PersonErased] = Decider(CATEGORY, decide, evolve)
+PERSON: Decider[Person, ErasePerson, PersonErased] = Decider(CATEGORY, decide, evolve, initial=None)

@@ -363,7 +363,7 @@ TokenDecider = Decider[Token, TokenCommand, TokenEvent]
 
 def token_decider(category: str) -> TokenDecider:
     """Return the rules of the tokens of a service: `category` is `<service>.token`."""
-    return Decider(category, decide, evolve)
+    return Decider(category, decide, evolve, initial=None)
 
 
 def register(registry: Registry, category: str) -> None:

@@ -64,7 +64,7 @@ def test_a_file_with_the_stream_comes_first(tmp_path: Path) -> None:
 
 
 def test_a_decider_without_a_registered_state_is_refused() -> None:
-    stranger: Decider[Any, Any, Any] = Decider("bank.vault", ACCOUNT.decide, ACCOUNT.evolve)
+    stranger: Decider[Any, Any, Any] = Decider("bank.vault", ACCOUNT.decide, ACCOUNT.evolve, initial=None)
     with pytest.raises(ValueError, match=r"no state is registered for bank\.vault"):
         attrs.evolve(BANK, deciders=[ACCOUNT, stranger])
 

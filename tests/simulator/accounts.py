@@ -55,7 +55,7 @@ def evolve(state: Account | None, event: Moved) -> Account:
     return Account(balance=before.balance + event.amount, movements=before.movements + 1)
 
 
-ACCOUNT: Decider[Account, Move, Moved] = Decider(CATEGORY, decide, evolve)
+ACCOUNT: Decider[Account, Move, Moved] = Decider(CATEGORY, decide, evolve, initial=None)
 
 BALANCES = Table(
     "balances",

@@ -21,4 +21,4 @@ def delivery_id(forge: str, body: bytes) -> str:
     return sha256(forge.encode() + b"\n" + body).hexdigest()[:32]
 
 
-DELIVERY: Decider[Delivery, DeliveryCommand, DeliveryEvent] = Decider(CATEGORY, decide, evolve)
+DELIVERY: Decider[Delivery, DeliveryCommand, DeliveryEvent] = Decider(CATEGORY, decide, evolve, initial=None)

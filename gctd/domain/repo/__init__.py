@@ -5,4 +5,4 @@ from gctd.domain.repo.commands import RepoCommand, decide
 from gctd.domain.repo.events import RepoEvent
 from gctd.domain.repo.state import CATEGORY, Repo, evolve
 
-REPO: Decider[Repo, RepoCommand, RepoEvent] = Decider(CATEGORY, decide, evolve)
+REPO: Decider[Repo, RepoCommand, RepoEvent] = Decider(CATEGORY, decide, evolve, initial=None)

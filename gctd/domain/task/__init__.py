@@ -6,4 +6,4 @@ from gctd.domain.task.decisions import decide
 from gctd.domain.task.events import TaskEvent
 from gctd.domain.task.state import CATEGORY, Task, evolve
 
-TASK: Decider[Task, TaskCommand, TaskEvent] = Decider(CATEGORY, decide, evolve)
+TASK: Decider[Task, TaskCommand, TaskEvent] = Decider(CATEGORY, decide, evolve, initial=None)

@@ -83,7 +83,7 @@ def _evolve(state: Counter | None, event: Added) -> Counter:
     return COUNTER.evolve(state, event)
 
 
-FAULTY: Decider[Counter, Add, Added] = Decider(COUNTER.category, COUNTER.decide, _evolve)
+FAULTY: Decider[Counter, Add, Added] = Decider(COUNTER.category, COUNTER.decide, _evolve, initial=None)
 FAULT = Add(amount=1, by="fault")
 
 
@@ -127,7 +127,7 @@ UNFIT: dict[str, list[Any]] = {
     "text": [Added(amount=1, total=0, by="\ud800")],
     "not finite": [Added(amount=cast("int", math.nan), total=0)],
 }
-UNCHECKED: Decider[Counter, Add, Any] = Decider(COUNTER.category, _decide_anything, _evolve_anything)
+UNCHECKED: Decider[Counter, Add, Any] = Decider(COUNTER.category, _decide_anything, _evolve_anything, initial=None)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import attrs
 import pytest
 
 from eventlog import (
@@ -17,7 +18,7 @@ from eventlog import (
 from eventlog.commands import Commands, CommandStep
 from eventlog.support.chain import GUARD
 from tests.eventlog.commands.counters import ONE, Slow, add, history
-from tests.support.log.counter import COUNTER, Add, Added, Short
+from tests.support.log.counter import COUNTER, Add, Added, Counter, Short
 
 
 class TestTogether:
@@ -108,11 +109,8 @@ class TestTogether:
 
     async def test_a_first_step_that_changes_nothing_is_confirmed_for_the_key(self, commands: Commands) -> None:
         """As a command on one aggregate is, if its decider has `confirm`."""
-        confirming = Decider(
-            COUNTER.category,
-            COUNTER.decide,
-            COUNTER.evolve,
-            lambda command, state: Added(amount=0, total=state.total, by=command.by),
+        confirming: Decider[Counter, Add, Added] = attrs.evolve(
+            COUNTER, confirm=lambda command, state: Added(amount=0, total=state.total, by=command.by)
         )
         await add(commands, 5)
         steps = [CommandStep(confirming, "one", Add(amount=0, by="me")), CommandStep(COUNTER, "two", Add(amount=1))]

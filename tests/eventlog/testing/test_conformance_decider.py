@@ -61,7 +61,7 @@ def evolve(state: Jar | None, event: Filled | Labelled) -> Jar:
     return Jar(jar.amount + event.amount, jar.label)
 
 
-JAR: Decider[Jar, Fill, Any] = Decider(CATEGORY, decide, evolve)
+JAR: Decider[Jar, Fill, Any] = Decider(CATEGORY, decide, evolve, initial=None)
 
 
 def test_cases_are_one_line() -> None:
@@ -92,7 +92,7 @@ def test_a_missing_or_another_refusal_is_a_failure() -> None:
 
 def test_a_decider_that_is_not_the_same_twice_is_caught() -> None:
     numbers = itertools.count()
-    fickle: Decider[Jar, Fill, Any] = Decider(CATEGORY, lambda _, __: [Filled(next(numbers))], evolve)
+    fickle: Decider[Jar, Fill, Any] = Decider(CATEGORY, lambda _, __: [Filled(next(numbers))], evolve, initial=None)
     with pytest.raises(AssertionError, match="decide is not pure"):
         given(fickle).when(Fill(0)).then(Filled(0))
 
@@ -103,14 +103,14 @@ def test_a_decider_that_changes_the_state_is_caught() -> None:
             state.amount = 0
         return decide(command, state)
 
-    meddling: Decider[Jar, Fill, Any] = Decider(CATEGORY, meddle, evolve)
+    meddling: Decider[Jar, Fill, Any] = Decider(CATEGORY, meddle, evolve, initial=None)
     with pytest.raises(AssertionError, match="changed the state"):
         given(meddling, Filled(3)).when(Fill(1)).then(Filled(1))
 
 
 def test_an_evolve_that_is_not_the_same_twice_is_caught() -> None:
     numbers = itertools.count()
-    fickle: Decider[Jar, Fill, Any] = Decider(CATEGORY, decide, lambda _, __: Jar(next(numbers)))
+    fickle: Decider[Jar, Fill, Any] = Decider(CATEGORY, decide, lambda _, __: Jar(next(numbers)), initial=None)
     with pytest.raises(AssertionError, match="evolve is not pure"):
         given(fickle, Filled(1)).when(Fill(0)).then()
 
@@ -119,12 +119,14 @@ def test_what_does_not_survive_being_stored_is_caught() -> None:
     """A tuple comes back as a list, in the history, in the decided events and in the state."""
     with pytest.raises(AssertionError, match=r"comes back as Labelled\(text=\['a'\]\)"):
         given(JAR, Labelled(("a",)), registry=REGISTRY).when(Fill(1)).then(Filled(1))
-    lossy: Decider[Jar, Fill, Any] = Decider(CATEGORY, decide, lambda state, event: Jar(evolve(state, event).amount, ("a",)))
+    lossy: Decider[Jar, Fill, Any] = Decider(
+        CATEGORY, decide, lambda state, event: Jar(evolve(state, event).amount, ("a",)), initial=None
+    )
     with pytest.raises(AssertionError, match=r"the state .* comes back as"):
         given(lossy, registry=REGISTRY).when(Fill(1)).then(Filled(1))
 
 
 def test_an_event_that_is_not_registered_is_caught() -> None:
-    strange: Decider[Jar, Fill, Any] = Decider(CATEGORY, lambda _, __: ["no event"], lambda _, __: Jar())
+    strange: Decider[Jar, Fill, Any] = Decider(CATEGORY, lambda _, __: ["no event"], lambda _, __: Jar(), initial=None)
     with pytest.raises(ValueError, match="not registered"):
         given(strange, registry=REGISTRY).when(Fill(1)).then("no event")

@@ -56,4 +56,4 @@ def evolve(state: Counter | None, event: Added) -> Counter:
     return Counter(total=event.total, changes=(state.changes if state else 0) + 1)
 
 
-COUNTER: Decider[Counter, Add, Added] = Decider(CATEGORY, decide, evolve)
+COUNTER: Decider[Counter, Add, Added] = Decider(CATEGORY, decide, evolve, initial=None)

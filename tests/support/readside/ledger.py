@@ -75,7 +75,7 @@ def evolve(state: Account | None, event: Event) -> Account:
             return attrs.evolve(state, closed=True)
 
 
-ACCOUNT: Decider[Account, Event, Event] = Decider(CATEGORY, decide, evolve)
+ACCOUNT: Decider[Account, Event, Event] = Decider(CATEGORY, decide, evolve, initial=None)
 
 ACCOUNTS = Table(
     "accounts",
