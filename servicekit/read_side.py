@@ -32,13 +32,12 @@ from projections.keys import CommandKeys, LogKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector.projector import Projector
-from projections.projector.report import ReadModelReport, standing
 from projections.projector.status import ProjectorState
 from projections.projector.writer import pauses
 from projections.queries.snapshots import KeptScrubs
 from projections.rebuild.operations import AdminHandler, subject_of
-from projections.rebuild.recovery import damaged, make_again_patiently, open_sound
-from projections.rebuild.upgrade import SchemaUpgrade
+from projections.rebuild.rebuild import SchemaUpgrade, damaged, make_again_patiently, open_sound
+from projections.rebuild.report import ReadModelReport, standing
 from projections.store import KEYS, Parked, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker.broker_watch import BrokerWatch, raise_if_failing

@@ -11,8 +11,9 @@ from eventlog.admin.scrub import LogScrubber
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from projections.model import timestamp_text
-from projections.projector.report import CopyReport, ProjectionStatus, ReadModelReport
 from projections.projector.status import ProjectorStatus
+from projections.rebuild.rebuild import CopyReport
+from projections.rebuild.report import ProjectionStatus, ReadModelReport
 from projections.store import Parked
 from servicekit.read_side import ReadSide
 

@@ -28,7 +28,7 @@ from terminalkit.runtime.invocation import Invocation
 if TYPE_CHECKING:
     from projections.migrations import Migrations
     from projections.model import ReadModel
-    from projections.projector.report import ProjectionStatus
+    from projections.rebuild.report import ProjectionStatus
     from projections.rebuild.verify import Verification
     from projections.store import Mark
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @command(logs=True)
 async def status(invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, digest: bool) -> int:
     """Show the position of each projection, and whether it can continue. The service may run."""
-    from projections.projector.report import standing
+    from projections.rebuild.report import standing
     from projections.rebuild.verify import dump
     from projections.stores.databases import copies_of, reader_at, shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog.admin.reconcile import Drift
 from eventlog.admin.scrub import Damage
-from projections.projector.report import ReadModelReport
+from projections.rebuild.report import ReadModelReport
 from projections.store import Parked
 from reference.json_documents.parts import (
     ANYTHING,

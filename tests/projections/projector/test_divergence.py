@@ -16,7 +16,7 @@ from projections.errors import ProjectorStopped, StoreDamaged
 from projections.migrations import Migrations
 from projections.projector.continuity import MARK_EVERY, Tip
 from projections.projector.projector import Projector
-from projections.projector.report import standing
+from projections.rebuild.report import standing
 from projections.rebuild.verify import dump
 from projections.store import Checkpoint, Mark, Store
 from projections.stores.databases import store_at

@@ -238,7 +238,7 @@ async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book
     newer = attrs.evolve(MODEL, projections=(accounts, loud))
     copies = copies_at(url)
     await make_copy(log, url, newer)
-    with pytest.raises(CopyRefused, match="'owners' of the copy is of version 2, this program has 1"):
+    with pytest.raises(CopyRefused, match="'owners' is of version 2, this program has 1"):
         await switch(projector, store, copies, log, MODEL)
     await book.append_randomly(50, accounts=20, seed=2)
     later = Projector(log, store, newer)

@@ -18,7 +18,7 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
-from projections.rebuild.recovery import damaged, open_sound
+from projections.rebuild.rebuild import damaged, open_sound
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
 from servicekit.feed import CommitFrames

@@ -77,7 +77,7 @@ def half_way(monkeypatch: pytest.MonkeyPatch) -> HalfWay:
             await super().run(until=until)
 
     monkeypatch.setattr("projections.rebuild.rebuild.Projector", Halting)
-    monkeypatch.setattr("projections.rebuild.upgrade.fill", half_way.fill)
+    monkeypatch.setattr("projections.rebuild.rebuild.fill", half_way.fill)
     return half_way
 
 
@@ -333,6 +333,21 @@ async def test_tables_without_migrations_that_are_declared_otherwise_are_made_be
                 async with store_at(database_url) as other:
                     with pytest.raises(MigrationError, match=r"'owners' .* is not as declared"):
                         await Migrations(other, DECLARED).pending()
+
+
+async def test_a_copy_with_other_declared_tables_is_replaced(nats_url: str, database_url: str) -> None:
+    async with ledger_log(nats_url) as log:
+        await Book(log).append_randomly(50, accounts=5, seed=1)
+        async with served(log, database_url, DECLARED) as (side, _):
+            await side.projector.wait_for(50, 20)
+            async with copies_at(database_url).store(CopyPart.NEW) as copy:
+                await fill(copy, log, DECLARED)
+        with capture_logs() as said:
+            async with served(log, database_url, WIDER) as (side, store):
+                await wait_until(partial(_is_ready, side), timeout=30)
+                await equals_a_fold(log, store, WIDER, 50)
+        assert not any("cannot be made" in line.get("state", "") for line in said)
+        assert await copies_at(database_url).there() == [CopyPart.OLD]
 
 
 async def _says(side: ReadSide, text: str) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import attrs
 
 from eventlog import Commit, EventLog, EventLogError, Head
-from projections.errors import ProjectionError
 from projections.model import Projection, ReadModel
-from projections.rebuild.copies import Copies, CopyPart
-from projections.rebuild.rebuild import check_fits, check_ready
+from projections.rebuild.copies import Copies
+from projections.rebuild.rebuild import CopyReport, copy_report
 from projections.store import Checkpoint, Parked, Reader, SchemaVersion
 
 
@@ -33,16 +32,6 @@ class ProjectionStatus:
     applied: int
     parked: int
     waiting: int
-    problem: str | None
-
-
-@attrs.frozen(kw_only=True)
-class CopyReport:
-    """A copy next to the live tables: its purpose, its sequence, whether it can be switched to, and the reason if it cannot."""
-
-    part: str
-    position: int
-    ready: bool
     problem: str | None
 
 
@@ -72,7 +61,7 @@ async def standing(reader: Reader, copies: Copies | None, event_log: EventLog, m
         schema=schema,
         projections=[await _projection(p, checkpoints.get(p.name), parked, event_log, head) for p in model.projections],
         parked=parked,
-        copies=[] if copies is None else [await _copy(copies, part, model) for part in await copies.there()],
+        copies=[] if copies is None else [await copy_report(copies, part, model) for part in await copies.there()],
     )
 
 
@@ -120,20 +109,3 @@ def problem_of(projection: Projection, checkpoint: Checkpoint | None, head: Head
     if checkpoint is not None and checkpoint.version > projection.version:
         return f"made by version {checkpoint.version}, this program has {projection.version}"
     return None
-
-
-async def _copy(copies: Copies, part: CopyPart, model: ReadModel) -> CopyReport:
-    reader, position, problem = copies.reader(part), 0, None
-    try:
-        await reader.open()
-        position = _lowest(await reader.checkpoints(), model)
-        await (check_ready if part is CopyPart.NEW else check_fits)(reader, model)
-    except ProjectionError as error:
-        problem = str(error)
-    finally:
-        await reader.close()
-    return CopyReport(part=part.value, position=position, ready=problem is None, problem=problem)
-
-
-def _lowest(checkpoints: Mapping[str, Checkpoint], model: ReadModel) -> int:
-    return min((checkpoints[p.name].sequence if p.name in checkpoints else 0 for p in model.projections), default=0)
