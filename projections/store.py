@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import attrs
 
 from eventlog.commands.outcomes import KeyUse
-from eventlog.support.chain import comparable
 from projections.model import Change, Column, Projection, StoredColumn, Table
 
 Row = Mapping[str, Any]
@@ -30,8 +29,7 @@ class Checkpoint:
 
     `applied` counts the commits of the categories it handles that were applied to reach it, since the tables were empty.
     `record` is the digest of the commit at `sequence`, `digest` the running digest of the log up to and with it
-    (`eventlog.support.chain`). They are None if they are not known: no commit was applied yet, or the last one
-    was applied by a program that kept no digests.
+    (`eventlog.support.chain`). They are None at sequence 0, and in a checkpoint of no projection.
     """
 
     projection: str
@@ -40,7 +38,7 @@ class Checkpoint:
     sequence: int
     applied: int
     record: str | None = None
-    digest: str | None = attrs.field(default=None, converter=comparable)
+    digest: str | None = None
 
 
 @attrs.frozen
@@ -194,7 +192,7 @@ class Reader(Queryable, Protocol):
         """The aggregates that are parked, by projection and sequence."""
 
     async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
-        """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
+        """The marks of a stream above a sequence, in order."""
 
     async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyUse]:
         """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""

@@ -18,7 +18,7 @@ from eventlog.commit import Commit
 from eventlog.errors import EventLogError, StateLost
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.chain import beginning, comparable, digest_of, fingerprints, rolled, text_of
+from eventlog.support.chain import beginning, digest_of, fingerprints, rolled, text_of
 
 Fold = Callable[[Iterable[Any], Any], Any]
 """`Decider.fold` of a category: events and the state before them give the state after them."""
@@ -89,7 +89,7 @@ async def check_copy(file: Path) -> str:
         except EventLogError as error:
             raise CopyDamaged(f"the copy of {copied.stream} cannot be restored: {error}") from error
         digest = await _read(connection, copied)
-    if comparable(copied.digest) not in {None, digest}:
+    if copied.digest not in {None, digest}:
         raise CopyDamaged(f"the copy of {copied.stream} has other records than when it was made: their digest is {digest}")
     return digest
 

@@ -76,8 +76,6 @@ LINK_BYTES = 16
 _FINGERPRINT = sha256().digest_size
 _TOGETHER = 8 * _FINGERPRINT
 """Bytes of the fingerprints that are hashed at once. A call of SHA-256 costs about the time for 300 bytes."""
-FORMER = 64
-"""Characters of a running digest of a former program, which hashed each commit separately. No other digest has that many."""
 _begun = sha256(b"c1").copy
 """A hash that has the version of the digest: a copy takes less time than to look the algorithm up."""
 
@@ -191,8 +189,3 @@ def digest_from(text: str, sequence: int) -> bytes:
     if text_of(digest) != text or len(digest) != _FINGERPRINT + sequence * _FINGERPRINT % _TOGETHER:
         raise ValueError(f"not a running digest after sequence {sequence}: {text!r}")
     return digest
-
-
-def comparable(text: str | None) -> str | None:
-    """A stored running digest; None if a former program has made it in another way, so that it cannot be compared."""
-    return None if text is not None and len(text) == FORMER else text

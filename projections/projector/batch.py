@@ -9,10 +9,9 @@ from typing import Any
 
 import attrs
 
-from eventlog.support.chain import comparable
-from projections.errors import RowRefused, StoreDamaged
+from projections.errors import RowRefused
 from projections.model import Change, Put, Table
-from projections.store import Checkpoint, CheckpointOutcome, Mark, Step
+from projections.store import Checkpoint, CheckpointOutcome, Step
 
 Rows = dict[Any, tuple[Any, ...] | None]
 """By key: the row, or None if it is deleted."""
@@ -26,39 +25,6 @@ def judge(steps: Iterable[Step], stored: Mapping[str, Checkpoint]) -> Checkpoint
     if all(checkpoint == step.after for step, checkpoint in found):
         return CheckpointOutcome.ALREADY
     return CheckpointOutcome.MISMATCH
-
-
-def proven(projection: str) -> str:
-    """The stream of the mark that a projection has if the digests of its checkpoint are kept."""
-    return f"proofs of {projection}"
-
-
-def with_proven(steps: Iterable[Step], marks: Sequence[Mark]) -> Sequence[Mark]:
-    """The marks of a batch, and a mark for each projection whose digests are kept from now on.
-
-    It is in another table than the digests: a table of digests that was emptied differs from one of an older program. With other
-    marks it is written again, for databases that do not have it.
-    """
-    found = [
-        Mark(proven(step.after.projection), 0, "", "")
-        for step in steps
-        if step.after.record is not None and (marks or step.before is None or step.before.record is None)
-    ]
-    return [*marks, *found]
-
-
-def comparable_marks(rows: Iterable[Sequence[Any]]) -> Sequence[Mark]:
-    """The marks in rows of the table, without those whose digest a former program has made."""
-    return [mark for mark in (Mark(*row) for row in rows) if comparable(mark.digest) is not None]
-
-
-def lost_proof(checkpoint: Checkpoint) -> StoreDamaged:
-    """The error for a checkpoint whose digests are gone."""
-    return StoreDamaged(
-        f"the digests of projection {checkpoint.projection!r} at sequence {checkpoint.sequence} are missing from the table "
-        "projection_proofs: the database is damaged. Keep it, set it aside, and begin with an empty one, which is filled from "
-        "the log"
-    )
 
 
 def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:

@@ -114,26 +114,26 @@ _KEEP = (
 class Tip:
     """The last commit that has been read of a stream: its sequence, the running digest there, and its digest.
 
-    `digest` is None if the beginning was read by a program that kept none, `record` also at sequence 0. `marks` are the marks
-    that were passed on the way here.
+    `record` is None at sequence 0. `marks` are the marks that were passed on the way here.
     """
 
     stream: str
     sequence: int
-    digest: bytes | None
+    digest: bytes
     record: str | None = None
     marks: Sequence[Mark] = ()
 
     @classmethod
     def at(cls, stream: str, sequence: int, checkpoints: Iterable[Checkpoint]) -> Tip:
-        """The end at a sequence, by the checkpoints there. Raises StoreDamaged if they contradict each other."""
+        """The end at the sequence of some checkpoints. Raises StoreDamaged if these contradict each other, or have no digest."""
         if sequence == 0:
             return cls(stream=stream, sequence=0, digest=beginning(stream))
-        here = [checkpoint for checkpoint in checkpoints if checkpoint.sequence == sequence]
-        digest = only(sequence, (checkpoint.digest for checkpoint in here))
-        record = only(sequence, (checkpoint.record for checkpoint in here))
+        digests = {(checkpoint.digest, checkpoint.record) for checkpoint in checkpoints if checkpoint.sequence == sequence}
+        if len(digests) > 1:
+            raise StoreDamaged(f"the checkpoints at sequence {sequence} have different digests: the tables are damaged")
+        ((digest, record),) = digests
         try:
-            running = None if digest is None else digest_from(digest, sequence)
+            running = digest_from(digest or "", sequence)
         except ValueError as error:
             raise StoreDamaged(f"the checkpoints at sequence {sequence} have no digest that can be read: {digest!r}") from error
         return cls(stream=stream, sequence=sequence, digest=running, record=record)
@@ -144,23 +144,14 @@ class Tip:
         `made` are their fingerprints.
         """
         last, digest, marks = commits[-1], self.digest, []
-        if digest is not None:
-            begin, border = 0, MARK_EVERY - self.sequence % MARK_EVERY
-            while border <= len(commits):
-                digest = rolled(digest, made[begin:border])
-                mark = commits[border - 1]
-                marks.append(Mark(self.stream, mark.sequence, text_of(digest), mark.digest))
-                begin, border = border, border + MARK_EVERY
-            digest = rolled(digest, made[begin:])
+        begin, border = 0, MARK_EVERY - self.sequence % MARK_EVERY
+        while border <= len(commits):
+            digest = rolled(digest, made[begin:border])
+            mark = commits[border - 1]
+            marks.append(Mark(self.stream, mark.sequence, text_of(digest), mark.digest))
+            begin, border = border, border + MARK_EVERY
+        digest = rolled(digest, made[begin:])
         return Tip(stream=self.stream, sequence=last.sequence, digest=digest, record=last.digest, marks=marks)
-
-
-def only(sequence: int, digests: Iterable[str | None]) -> str | None:
-    """The digest that all checkpoints at a sequence have; None if it is not known. Raises StoreDamaged if there are several."""
-    found = {digest for digest in digests if digest is not None}
-    if len(found) > 1:
-        raise StoreDamaged(f"the checkpoints at sequence {sequence} have different digests: the tables are damaged")
-    return found.pop() if found else None
 
 
 def check_known(commits: Sequence[Commit], tip: Tip, checkpoints: Iterable[Checkpoint], known: Mapping[int, Mark]) -> None:
@@ -174,9 +165,9 @@ def check_known(commits: Sequence[Commit], tip: Tip, checkpoints: Iterable[Check
             raise LogDiverged(mark.sequence, max(1, mark.sequence - MARK_EVERY + 1))
     for checkpoint in checkpoints:
         if first <= checkpoint.sequence <= tip.sequence:
-            if checkpoint.record not in {None, commits[checkpoint.sequence - first].digest}:
+            if checkpoint.record != commits[checkpoint.sequence - first].digest:
                 raise LogDiverged(checkpoint.sequence)
-            if checkpoint.sequence == tip.sequence and tip.digest and checkpoint.digest not in {None, text_of(tip.digest)}:
+            if checkpoint.sequence == tip.sequence and checkpoint.digest != text_of(tip.digest):
                 raise LogDiverged(checkpoint.sequence, max(1, checkpoint.sequence - checkpoint.sequence % MARK_EVERY + 1))
 
 

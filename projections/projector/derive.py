@@ -72,7 +72,7 @@ def apply(
                 sequence=tip.sequence,
                 applied=applied + (0 if before is None else before.applied),
                 record=tip.record,
-                digest=None if tip.digest is None else text_of(tip.digest),
+                digest=text_of(tip.digest),
             )
             steps.append(Step(projection=projection, before=before, after=after, changes=changes))
     return Batch(steps, keys, parking.changed, tip.marks)

@@ -133,7 +133,7 @@ class CheckpointWriter:
 
     def record_at(self, sequence: int) -> str | None:
         """The digest of the commit at a sequence, if a checkpoint is there that has it."""
-        return Tip.at(self.model.stream, sequence, self.checkpoints.values()).record
+        return next((checkpoint.record for checkpoint in self.checkpoints.values() if checkpoint.sequence == sequence), None)
 
     async def advance(self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None]) -> None:
         """Apply and store commits, and show the stored ones.

@@ -17,10 +17,11 @@ import attrs
 import msgspec
 
 from eventlog import EventLog, Head
+from eventlog.support.chain import text_of
 from projections.errors import Behind, MigrationError
 from projections.migrations import Migrations
 from projections.model import ReadModel, Table
-from projections.projector.continuity import Tip, check_against, only
+from projections.projector.continuity import Tip, check_against
 from projections.projector.projector import Projector
 from projections.store import KEYS, Reader, Snapshot
 from projections.stores.sqlite import SQLiteStore
@@ -103,7 +104,7 @@ async def replayed_copy(
 class Verification:
     """The result of a verification: the sequence up to which both were compared, and the first difference, None: equal.
 
-    `digest` is the running digest of the log that the tables were made from, None if it is not known. `dump` are the tables in
+    `digest` is the running digest of the log that the tables were made from, None at sequence 0. `dump` are the tables in
     short, if they were asked for.
     """
 
@@ -132,14 +133,14 @@ async def verify(
 
 
 async def _digest_of(snapshot: Snapshot, model: ReadModel) -> str | None:
-    """The running digest of the log at the checkpoints, which are at one sequence; None if it is not known.
+    """The running digest of the log at the checkpoints, which are at one sequence; None at sequence 0.
 
     Raises StoreDamaged if the checkpoints contradict each other.
     """
     checkpoints = await snapshot.checkpoints()
     here = [checkpoints[p.name] for p in model.projections if p.name in checkpoints]
-    Tip.at(model.stream, here[0].sequence if here else 0, here)
-    return only(here[0].sequence, (checkpoint.digest for checkpoint in here)) if here else None
+    tip = Tip.at(model.stream, here[0].sequence if here else 0, here)
+    return text_of(tip.digest) if tip.sequence else None
 
 
 async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:

@@ -6,22 +6,31 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from projections.errors import StoreForeign
 from projections.model import Projection, Table
-from projections.store import KEYS, Parked
+from projections.store import KEYS, Checkpoint, Parked
 
 CHECKPOINTS = "projection_checkpoints"
+CHECKPOINT_COLUMNS = tuple(field.name for field in attrs.fields(Checkpoint))
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
 PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
 LEASE = "projection_lease"
 """The process that writes, and its fencing token."""
-PROOFS = "projection_proofs"
-"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
 MARKS = "log_marks"
 SCRUBS = "log_scrubs"
 """The state of the passes over each log, as JSON."""
 LEFT_OUT = "projection_indexes"
 """The definitions of the indexes that are left out while tables are filled."""
+
+
+def check_format(database: object, columns: Sequence[str]) -> None:
+    """Check the columns of the table of checkpoints; none: there is no such table. Raises StoreForeign if they are not ours."""
+    if columns and tuple(columns) != CHECKPOINT_COLUMNS:
+        raise StoreForeign(
+            f"{database} has tables of another version of this program, which are not read: remove the database. A new one is "
+            "filled from the log"
+        )
 
 
 def quoted(name: str) -> str:

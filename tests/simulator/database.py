@@ -54,7 +54,6 @@ class Database:
         self.trace: Callable[[str], None] = lambda text: None
         self.rows: dict[str, Rows] = {table.name: {} for table in (*model.tables, KEYS)}
         self.checkpoints: dict[str, tuple[Any, ...]] = {}
-        self.proofs: dict[str, tuple[Any, ...]] = {}
         self.marks: dict[tuple[str, int], tuple[str, str]] = {}
         self.parked: dict[tuple[str, str], tuple[Any, ...]] = {}
         self.lost_keys: set[str] = set()
@@ -157,7 +156,6 @@ class Database:
         columns = ", ".join(names.PARKED_COLUMNS)
         known: dict[str, Callable[..., Any]] = {
             "SELECT current_schema()": lambda _: [{"name": "public"}],
-            "SELECT to_regclass($1) IS NOT NULL": lambda _, name: [{"there": name != ""}],
             f"SELECT pg_advisory_xact_lock({election.KEY})": lambda _, what: [{"lock": what}],
             schema._TABLES: lambda _, *__: [],
             schema._SYSTEM_TABLES: lambda _: [],
@@ -222,14 +220,8 @@ class Database:
     def _read_checkpoints(self, session: Session, *, locked: bool) -> Any:
         if locked and self.checkpoints:
             self._lock(session, "checkpoints")
-        found = []
-        for name, (version, incarnation, sequence, applied) in self.checkpoints.items():
-            proof = self.proofs.get(name)
-            record, digest = proof[1:] if proof is not None and proof[0] == sequence else (None, None)
-            values = (name, version, incarnation, sequence, applied, record, digest)
-            names = ("projection", "version", "incarnation", "sequence", "applied", "record", "digest")
-            found.append(dict(zip(names, values, strict=True)))
-        return found
+        columns = names.CHECKPOINT_COLUMNS
+        return [dict(zip(columns, (name, *values), strict=True)) for name, values in self.checkpoints.items()]
 
     def _move(self, session: Session, token: int, *values: Any) -> Any:
         """Postgres runs every part of the statement, whether the lease was renewed or not: the rows tell."""
@@ -237,13 +229,12 @@ class Database:
         streams, marked, mark_digests, mark_records, channel, text = rest
         self._lock(session, "checkpoints")
         renewed = self._renew(session, token)
-        moved = dict(zip(projections, zip(versions, incarnations, sequences, applied, strict=True), strict=True))
-        proven = dict(zip(projections, zip(sequences, records, digests, strict=True), strict=True))
+        rows = zip(versions, incarnations, sequences, applied, records, digests, strict=True)
+        moved = dict(zip(projections, rows, strict=True))
         marks = dict(zip(zip(streams, marked, strict=True), zip(mark_digests, mark_records, strict=True), strict=True))
 
         def change() -> None:
             self.checkpoints.update(moved)
-            self.proofs.update(proven)
             self.marks = {**marks, **self.marks}
 
         self._change(session, change)
@@ -303,9 +294,7 @@ class Database:
 
 def _select_checkpoints(*, locked: bool) -> str:
     """As `writing.read_checkpoints` asks."""
-    join = f"LEFT JOIN {names.PROOFS} AS p ON p.projection = c.projection AND p.sequence = c.sequence"
-    columns = "c.projection, c.version, c.incarnation, c.sequence, c.applied, p.record, p.digest"
-    return f"SELECT {columns} FROM {names.CHECKPOINTS} AS c {join} {'FOR UPDATE OF c' if locked else ''}"
+    return f"SELECT {', '.join(names.CHECKPOINT_COLUMNS)} FROM {names.CHECKPOINTS}{' FOR UPDATE' if locked else ''}"
 
 
 def _columns(model: ReadModel, quoted: str) -> Any:

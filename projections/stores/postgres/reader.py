@@ -69,6 +69,7 @@ class PostgresReader:
         with translated(self.address):
             pool = self._pool = await ConnectionPool.open(self.address, size=CONNECTIONS)
             try:
+                await schema.check_format(pool, self.address)
                 await schema.read_version(pool)
             except asyncpg.UndefinedTableError as error:
                 await self._close_pool()

@@ -7,10 +7,11 @@ from typing import Any
 
 import attrs
 
-from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, StoredColumn, Table
 from projections.store import KEYS, SchemaVersion
-from projections.stores.names import CHECKPOINTS, LEASE, LEFT_OUT, MARKS, MIGRATIONS, PARKED, PROOFS, SCRUBS, quoted
+from projections.stores import names
+from projections.stores.names import CHECKPOINTS, LEASE, LEFT_OUT, MARKS, MIGRATIONS, PARKED, SCRUBS, quoted
+from projections.stores.postgres.connection import DatabaseAddress
 
 FIXED = (LEASE, SCRUBS)
 """The tables that stay with their schema when the others change places: the leader is the one of all, and the log is the same."""
@@ -21,7 +22,9 @@ CREATE TABLE IF NOT EXISTS {CHECKPOINTS} (
     version BIGINT NOT NULL,
     incarnation TEXT NOT NULL,
     sequence BIGINT NOT NULL,
-    applied BIGINT NOT NULL
+    applied BIGINT NOT NULL,
+    record TEXT,
+    digest TEXT
 );
 CREATE TABLE IF NOT EXISTS {KEYS.name} (
     key TEXT COLLATE "C" PRIMARY KEY,
@@ -48,12 +51,6 @@ CREATE TABLE IF NOT EXISTS {LEASE} (
     pid INTEGER NOT NULL,
     until TIMESTAMPTZ NOT NULL
 );
-CREATE TABLE IF NOT EXISTS {PROOFS} (
-    projection TEXT COLLATE "C" PRIMARY KEY,
-    sequence BIGINT NOT NULL,
-    record TEXT,
-    digest TEXT
-);
 CREATE TABLE IF NOT EXISTS {MARKS} (
     stream TEXT COLLATE "C" NOT NULL,
     sequence BIGINT NOT NULL,
@@ -61,10 +58,9 @@ CREATE TABLE IF NOT EXISTS {MARKS} (
     record TEXT NOT NULL,
     PRIMARY KEY (stream, sequence)
 );
-DELETE FROM {MARKS} WHERE length(digest) = {FORMER};
 CREATE TABLE IF NOT EXISTS {SCRUBS} (stream TEXT COLLATE "C" PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
-"""  # noqa: S608 - constants
+"""
 
 _FOREIGN = f"""
 SELECT to_regclass('{MIGRATIONS}') IS NOT NULL AND to_regclass('{CHECKPOINTS}') IS NULL
@@ -136,6 +132,11 @@ async def mark_new_tables(connection: Any, before: Iterable[StoredTable]) -> Non
 async def is_foreign(connection: Any) -> bool:
     """Whether the database has the tables of another program."""
     return bool(await connection.fetchval(_FOREIGN))
+
+
+async def check_format(connection: Any, address: DatabaseAddress) -> None:
+    """Check that the tables of the store itself are of this version. Raises StoreForeign."""
+    names.check_format(address, [row["name"] for row in await connection.fetch(_COLUMNS, CHECKPOINTS)])
 
 
 async def create_system_tables(connection: Any) -> None:

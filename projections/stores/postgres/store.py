@@ -13,7 +13,7 @@ import structlog
 from eventlog.commands.outcomes import KeyUse
 from projections.errors import MigrationError, NotLeading, RowRefused, StoreForeign
 from projections.model import Projection
-from projections.projector.batch import judge, last_changes, with_proven
+from projections.projector.batch import judge, last_changes
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.names import changed_by
@@ -61,6 +61,7 @@ class PostgresStore(PostgresReader):
                         raise StoreForeign(
                             f"{self.address} has the tables of another program, and is left as it was: choose an empty database"
                         )
+                    await schema.check_format(connection, self.address)
                     await schema.create_system_tables(connection)
             finally:
                 await connection.close()
@@ -97,8 +98,8 @@ class PostgresStore(PostgresReader):
             outcome = judge(steps, await writing.read_checkpoints(writer, locked=True))
             if outcome is CheckpointOutcome.STORED:
                 await writing.write(writer, batch)
-                after, proven = [step.after for step in steps], with_proven(steps, marks)
-                await writing.write_checkpoints(writer, after, self._election.channel, self._election.token, proven)
+                after = [step.after for step in steps]
+                await writing.write_checkpoints(writer, after, self._election.channel, self._election.token, marks)
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:

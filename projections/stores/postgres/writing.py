@@ -13,9 +13,9 @@ import msgspec
 from eventlog.commands.outcomes import KeyUse
 from projections.errors import RowRefused
 from projections.model import Table
-from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
+from projections.projector.batch import Rows
 from projections.store import KEYS, Checkpoint, Mark, Parked, Place
-from projections.stores.names import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, on_conflict, quoted
+from projections.stores.names import CHECKPOINT_COLUMNS, CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, SCRUBS, on_conflict, quoted
 from projections.stores.postgres.connection import without_nul
 from projections.stores.postgres.lease import fenced, renewal
 from projections.stores.postgres.schema import TYPES
@@ -89,54 +89,24 @@ def _integers(table: Table) -> Sequence[int]:
 
 
 async def read_checkpoints(connection: Any, *, locked: bool = False, within: str | None = None) -> dict[str, Checkpoint]:
-    """All checkpoints, by projection. `locked`: until the end of the transaction. `within`: in another schema.
-
-    Raises StoreDamaged if the digests of one are lost.
-    """
-    checkpoints, proofs = (_named(table, within) for table in (CHECKPOINTS, PROOFS))
-    digests, join = "NULL AS record, NULL AS digest", ""
-    if locked or await has_table(connection, PROOFS, within):
-        digests = "p.record, p.digest"
-        join = f"LEFT JOIN {proofs} AS p ON p.projection = c.projection AND p.sequence = c.sequence"
-    columns = f"c.projection, c.version, c.incarnation, c.sequence, c.applied, {digests}"
-    sql = f"SELECT {columns} FROM {checkpoints} AS c {join} {'FOR UPDATE OF c' if locked else ''}"  # noqa: S608 - quoted
-    found = {row["projection"]: Checkpoint(**row) for row in await connection.fetch(sql)}
-    for checkpoint in found.values():
-        if checkpoint.sequence and checkpoint.record is None and await has_table(connection, MARKS, within):
-            await _check_proof(connection, checkpoint, proofs, _named(MARKS, within))
-    return found
-
-
-async def _check_proof(connection: Any, checkpoint: Checkpoint, proofs: str, marks: str) -> None:
-    """See that a checkpoint without digests is one of an older program. Raises StoreDamaged."""
-    sql = f"""
-    SELECT EXISTS (SELECT FROM {marks} WHERE stream = $1) AND NOT EXISTS (SELECT FROM {proofs} WHERE projection = $2)
-    """  # noqa: S608 - quoted
-    if await connection.fetchval(sql, proven(checkpoint.projection), checkpoint.projection):
-        raise lost_proof(checkpoint)
+    """All checkpoints, by projection. `locked`: until the end of the transaction. `within`: in another schema."""
+    columns, lock = ", ".join(CHECKPOINT_COLUMNS), " FOR UPDATE" if locked else ""
+    rows = await connection.fetch(f"SELECT {columns} FROM {_named(CHECKPOINTS, within)}{lock}")  # noqa: S608 - quoted
+    return {row["projection"]: Checkpoint(**row) for row in rows}
 
 
 def _named(table: str, within: str | None) -> str:
     return table if within is None else f"{quoted(within)}.{table}"
 
 
-async def has_table(connection: Any, table: str, within: str | None = None) -> bool:
-    """Whether there is such a table: a database that an older program has made lacks some."""
-    return bool(await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", _named(table, within)))
-
-
 async def read_marks(connection: Any, stream: str, above: int) -> Sequence[Mark]:
-    """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
-    if not await has_table(connection, MARKS):
-        return []
+    """The marks of a stream above a sequence, in order."""
     sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence"  # noqa: S608 - a constant
-    return comparable_marks(await connection.fetch(sql, stream, above))
+    return [Mark(*row) for row in await connection.fetch(sql, stream, above)]
 
 
 async def read_scrubs(connection: Any, stream: str) -> str | None:
-    """The state of the passes over a log; None in a database that an older program has made."""
-    if not await has_table(connection, SCRUBS):
-        return None
+    """The state of the passes over a log."""
     state: str | None = await connection.fetchval(f"SELECT state FROM {SCRUBS} WHERE stream = $1", stream)  # noqa: S608 - a constant
     return state
 
@@ -169,29 +139,20 @@ def _time(value: datetime | str) -> datetime:
 
 async def keep_checkpoints(connection: Any, within: str, own: Collection[str], others: Iterable[Checkpoint]) -> None:
     """Keep the checkpoints of some projections in another schema, and replace the checkpoints of all others by these."""
-    checkpoints, proofs = (_named(table, within) for table in (CHECKPOINTS, PROOFS))
-    for table in (checkpoints, proofs):
-        await connection.execute(f"DELETE FROM {table} WHERE projection <> ALL ($1)", list(own))  # noqa: S608 - quoted
-    others = list(others)
-    rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in others]
-    columns = "projection, version, incarnation, sequence, applied"
-    await connection.executemany(f"INSERT INTO {checkpoints} ({columns}) VALUES ($1, $2, $3, $4, $5)", rows)  # noqa: S608 - quoted
-    digests = [(c.projection, c.sequence, c.record, c.digest) for c in others]
-    await connection.executemany(f"INSERT INTO {proofs} VALUES ($1, $2, $3, $4)", digests)  # noqa: S608 - quoted
+    table = _named(CHECKPOINTS, within)
+    await connection.execute(f"DELETE FROM {table} WHERE projection <> ALL ($1)", list(own))  # noqa: S608 - quoted
+    places = ", ".join(f"${place}" for place in range(1, len(CHECKPOINT_COLUMNS) + 1))
+    sql = f"INSERT INTO {table} ({', '.join(CHECKPOINT_COLUMNS)}) VALUES ({places})"  # noqa: S608 - quoted
+    await connection.executemany(sql, [attrs.astuple(checkpoint) for checkpoint in others])
 
 
 _MOVE = f"""
 WITH renewed AS (
     {renewal("$1")}
 ), moved AS (
-    INSERT INTO {CHECKPOINTS} (projection, version, incarnation, sequence, applied)
-    SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
-    ON CONFLICT (projection) DO UPDATE SET
-        version = excluded.version, incarnation = excluded.incarnation, sequence = excluded.sequence, applied = excluded.applied
-), proven AS (
-    INSERT INTO {PROOFS} (projection, sequence, record, digest)
-    SELECT * FROM unnest($2::text[], $5::bigint[], $7::text[], $8::text[])
-    ON CONFLICT (projection) DO UPDATE SET sequence = excluded.sequence, record = excluded.record, digest = excluded.digest
+    INSERT INTO {CHECKPOINTS} ({", ".join(CHECKPOINT_COLUMNS)})
+    SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::text[])
+    ON CONFLICT (projection) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in CHECKPOINT_COLUMNS[1:])}
 ), marked AS (
     INSERT INTO {MARKS} (stream, sequence, digest, record)
     SELECT * FROM unnest($9::text[], $10::bigint[], $11::text[], $12::text[])
@@ -204,13 +165,13 @@ SELECT pg_notify($13, $14) FROM renewed
 async def write_checkpoints(
     connection: Any, checkpoints: Sequence[Checkpoint], channel: str, token: int, marks: Sequence[Mark] = ()
 ) -> None:
-    """Move checkpoints with the digests there, write marks, and notify the listeners on `channel`.
+    """Move checkpoints, write marks, and notify the listeners on `channel`.
 
     They are given the sequences by projection, as JSON.
     One statement for all: each more would cost a transaction half of its time.
     Raises NotLeading if `token` is not the newest: the transaction has to be rolled back then.
     """
-    moved = _columns(checkpoints, len(attrs.fields(Checkpoint)))
+    moved = _columns(checkpoints, len(CHECKPOINT_COLUMNS))
     news = _encode({checkpoint.projection: checkpoint.sequence for checkpoint in checkpoints}).decode()
     if not await connection.fetch(_MOVE, token, *moved, *_columns(marks, len(attrs.fields(Mark))), channel, news):
         raise fenced()
@@ -225,9 +186,8 @@ async def forget(connection: Any, projection: str, tables: Iterable[str]) -> Non
     """Remove a checkpoint and its parked aggregates, and empty the tables, given in an order that references allow."""
     for table in tables:
         await connection.execute(f"DELETE FROM {quoted(table)}")  # noqa: S608 - quoted
-    for table in (CHECKPOINTS, PROOFS, PARKED):
+    for table in (CHECKPOINTS, PARKED):
         await connection.execute(f"DELETE FROM {table} WHERE projection = $1", projection)  # noqa: S608 - constants
-    await connection.execute(f"DELETE FROM {MARKS} WHERE stream = $1", proven(projection))  # noqa: S608 - a constant
 
 
 def _copy_of(table: Table) -> str:

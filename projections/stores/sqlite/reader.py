@@ -80,6 +80,7 @@ class SQLiteReader:
     def _connect(self, file: Path) -> sqlite3.Connection:
         connection = connect_reader(file, busy_timeout=_TIMEOUT)
         try:
+            schema.check_format(connection, file)
             schema.read_version(connection)
         except BaseException:
             connection.close()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 import attrs
 from sqlite_utils import Database
 from sqlite_utils.db import Table as StoredTable
 
-from eventlog.support.chain import FORMER
 from projections.model import ColumnType, Projection, StoredColumn, Table
 from projections.store import KEYS, SchemaVersion
-from projections.stores.names import CHECKPOINTS, LEFT_OUT, MARKS, MIGRATIONS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, quoted
+from projections.stores import names
+from projections.stores.names import CHECKPOINTS, LEFT_OUT, MARKS, MIGRATIONS, PARKED, PARKED_COLUMNS, SCRUBS, quoted
 from projections.stores.sqlite.connection import transaction
 
 
@@ -89,7 +90,7 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
     """Make the tables of the store itself if they are missing. `connection` has a transaction open."""
     database = _database(connection)
     database.table(CHECKPOINTS).create(
-        {"projection": str, "version": int, "incarnation": str, "sequence": int, "applied": int},
+        {"projection": str, "version": int, "incarnation": str, "sequence": int, "applied": int, "record": str, "digest": str},
         pk="projection",
         not_null={"projection", "version", "incarnation", "sequence", "applied"},
         if_not_exists=True,
@@ -110,13 +111,6 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         if_not_exists=True,
         strict=True,
     )
-    database.table(PROOFS).create(
-        {"projection": str, "sequence": int, "record": str, "digest": str},
-        pk="projection",
-        not_null={"projection", "sequence"},
-        if_not_exists=True,
-        strict=True,
-    )
     database.table(MARKS).create(
         {"stream": str, "sequence": int, "digest": str, "record": str},
         pk=("stream", "sequence"),
@@ -124,13 +118,18 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         if_not_exists=True,
         strict=True,
     )
-    connection.execute(f"DELETE FROM {MARKS} WHERE length(digest) = {FORMER}")  # noqa: S608 - constants
     database.table(SCRUBS).create(
         {"stream": str, "state": str}, pk="stream", not_null={"stream", "state"}, if_not_exists=True, strict=True
     )
     database.table(MIGRATIONS).create(
         {"version": int, "dirty": int}, pk="version", not_null={"version", "dirty"}, if_not_exists=True, strict=True
     )
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that the tables of the store itself are of this version. Raises StoreForeign."""
+    rows = connection.execute(f"SELECT name FROM pragma_table_info('{CHECKPOINTS}')")  # noqa: S608 - a constant
+    names.check_format(path, [name for (name,) in rows])
 
 
 def read_version(connection: sqlite3.Connection) -> SchemaVersion:

@@ -15,7 +15,7 @@ from eventlog.commands.outcomes import KeyUse
 from eventlog.support.timers import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
-from projections.projector.batch import Rows, judge, narrowed, with_proven
+from projections.projector.batch import Rows, judge, narrowed
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.sqlite import files, migrating, schema, wal, writing
@@ -130,7 +130,7 @@ class SQLiteStore(SQLiteReader):
                     writing.write_keys(writer, keys)
                     if parked:
                         writing.write_parked(writer, parked)
-                    writing.write_marks(writer, with_proven(steps, marks))
+                    writing.write_marks(writer, marks)
                     writing.write_checkpoints(writer, [step.after for step in steps])
             if outcome is CheckpointOutcome.STORED:
                 self._fence.committed(step.after for step in steps)
@@ -257,6 +257,7 @@ class SQLiteStore(SQLiteReader):
         (problem,) = writer.execute("PRAGMA quick_check(1)").fetchone()
         if problem != "ok":
             raise damaged(self.file, problem.replace("\n", " "))
+        schema.check_format(writer, self.file)
         files.unseal(self.file)
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")

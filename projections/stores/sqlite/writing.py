@@ -14,10 +14,9 @@ import attrs
 from eventlog.commands.outcomes import KeyUse
 from projections.errors import RowRefused
 from projections.model import Table, timestamp_text
-from projections.projector.batch import Rows, comparable_marks, lost_proof, proven
+from projections.projector.batch import Rows
 from projections.store import KEYS, Checkpoint, Mark, Parked, Place
-from projections.stores.names import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, on_conflict, quoted
-from projections.stores.sqlite.schema import read_columns
+from projections.stores.names import CHECKPOINT_COLUMNS, CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, SCRUBS, on_conflict, quoted
 
 TOGETHER = (64, 32, 16, 8, 4, 2, 1)
 """Rows that one statement puts: as many as there are, in as few statements as these sizes allow. SQLite's module gives the
@@ -76,54 +75,22 @@ def write_keys(connection: sqlite3.Connection, keys: Sequence[KeyUse]) -> None:
 
 
 def read_checkpoints(connection: sqlite3.Connection) -> dict[str, Checkpoint]:
-    """All checkpoints, by projection. Raises StoreDamaged if the digests of one are lost."""
-    try:
-        rows = connection.execute(_CHECKPOINTS)
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error) or PROOFS not in str(error):
-            raise
-        rows = connection.execute(_WITHOUT_PROOFS)
-    found = {row[0]: Checkpoint(**dict(zip(_FIELDS, row, strict=True))) for row in rows.fetchall()}
-    for checkpoint in found.values():
-        if checkpoint.sequence and checkpoint.record is None and read_columns(connection, MARKS):
-            _check_proof(connection, checkpoint)
-    return found
-
-
-def _check_proof(connection: sqlite3.Connection, checkpoint: Checkpoint) -> None:
-    """See that a checkpoint without digests is one of an older program. Raises StoreDamaged."""
-    sql = f"""
-    SELECT EXISTS (SELECT 1 FROM {MARKS} WHERE stream = ?) AND NOT EXISTS (SELECT 1 FROM {PROOFS} WHERE projection = ?)
-    """  # noqa: S608 - constants
-    (lost,) = connection.execute(sql, (proven(checkpoint.projection), checkpoint.projection)).fetchone()
-    if lost:
-        raise lost_proof(checkpoint)
-
-
-_FIELDS = tuple(field.name for field in attrs.fields(Checkpoint))
-_CHECKPOINTS = f"""
-SELECT c.projection, c.version, c.incarnation, c.sequence, c.applied, p.record, p.digest
-FROM {CHECKPOINTS} AS c LEFT JOIN {PROOFS} AS p ON p.projection = c.projection AND p.sequence = c.sequence
-"""  # noqa: S608 - constants
-_WITHOUT_PROOFS = f"SELECT projection, version, incarnation, sequence, applied, NULL, NULL FROM {CHECKPOINTS}"  # noqa: S608 - a constant
-"""The same in a database that an older program has made."""
+    """All checkpoints, by projection."""
+    rows = connection.execute(f"SELECT {', '.join(CHECKPOINT_COLUMNS)} FROM {CHECKPOINTS}").fetchall()  # noqa: S608 - constants
+    return {row[0]: Checkpoint(**dict(zip(CHECKPOINT_COLUMNS, row, strict=True))) for row in rows}
 
 
 def write_checkpoints(connection: sqlite3.Connection, checkpoints: Sequence[Checkpoint]) -> None:
-    """Move checkpoints, and the digests there."""
-    rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in checkpoints]
-    proofs = [(c.projection, c.sequence, c.record, c.digest) for c in checkpoints]
-    for table, values in ((CHECKPOINTS, rows), (PROOFS, proofs)):
-        if values:
-            connection.execute(_replace(table, len(values[0]), len(values)), list(chain.from_iterable(values)))
+    """Move checkpoints."""
+    if checkpoints:
+        rows = [attrs.astuple(checkpoint) for checkpoint in checkpoints]
+        connection.execute(_replace(CHECKPOINTS, len(CHECKPOINT_COLUMNS), len(rows)), list(chain.from_iterable(rows)))
 
 
 def read_marks(connection: sqlite3.Connection, stream: str, above: int) -> Sequence[Mark]:
-    """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
-    if not read_columns(connection, MARKS):
-        return []
+    """The marks of a stream above a sequence, in order."""
     sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = ? AND sequence > ? ORDER BY sequence"  # noqa: S608 - a constant
-    return comparable_marks(connection.execute(sql, (stream, above)).fetchall())
+    return [Mark(*row) for row in connection.execute(sql, (stream, above)).fetchall()]
 
 
 def write_marks(connection: sqlite3.Connection, marks: Sequence[Mark]) -> None:
@@ -134,9 +101,7 @@ def write_marks(connection: sqlite3.Connection, marks: Sequence[Mark]) -> None:
 
 
 def read_scrubs(connection: sqlite3.Connection) -> Mapping[str, str]:
-    """The state of the passes over each log, by stream; none in a database that an older program has made."""
-    if not read_columns(connection, SCRUBS):
-        return {}
+    """The state of the passes over each log, by stream."""
     return dict(connection.execute(f"SELECT stream, state FROM {SCRUBS}").fetchall())  # noqa: S608 - a constant
 
 
@@ -153,9 +118,7 @@ def keep_checkpoints(connection: sqlite3.Connection, own: Collection[str], other
 
 
 def read_parked(connection: sqlite3.Connection) -> Sequence[Parked]:
-    """The parked aggregates, by projection and sequence; none in a database that an older program has made."""
-    if not read_columns(connection, PARKED):
-        return []
+    """The parked aggregates, by projection and sequence."""
     columns = ", ".join(PARKED_COLUMNS)
     rows = connection.execute(f"SELECT {columns} FROM {PARKED} ORDER BY projection, sequence")  # noqa: S608 - constants
     named = (dict(zip(PARKED_COLUMNS, row, strict=True)) for row in rows.fetchall())
@@ -181,9 +144,8 @@ def forget(connection: sqlite3.Connection, projection: str, tables: Iterable[str
     """Remove a checkpoint and its parked aggregates, and empty the tables, given in an order that references allow."""
     for table in tables:
         connection.execute(f"DELETE FROM {quoted(table)}")  # noqa: S608 - quoted
-    for table in (CHECKPOINTS, PROOFS, PARKED):
+    for table in (CHECKPOINTS, PARKED):
         connection.execute(f"DELETE FROM {table} WHERE projection = ?", (projection,))  # noqa: S608 - a constant
-    connection.execute(f"DELETE FROM {MARKS} WHERE stream = ?", (proven(projection),))  # noqa: S608 - a constant
 
 
 @lru_cache

@@ -73,7 +73,7 @@ def without_digests() -> None:
 
     def after(self: Tip, commits: Sequence[Commit], made: Sequence[bytes]) -> Tip:
         del made
-        return Tip(stream=self.stream, sequence=commits[-1].sequence, digest=None)
+        return Tip(stream=self.stream, sequence=commits[-1].sequence, digest=self.digest)
 
     def look(self: AggregateLinks, commits: Sequence[Commit], made: Sequence[bytes]) -> LinkCheck:
         del self, commits, made

@@ -221,9 +221,8 @@ async def test_copies_are_verified_without_a_server(tmp_path: Path) -> None:
     assert (sound.code, sound.last) == (0, {"PANTRY": 31}), sound.err
     description = copies / "PANTRY.json"
     described = json.loads(description.read_text())
-    for digest, code in (("a1" * 32, 0), ("A" * 256, 5)):  # the first one is of a program that made it in another way
-        description.write_text(json.dumps({**described, "digest": digest}))
-        assert (await run(one, "backup", "--verify", copies)).code == code
+    description.write_text(json.dumps({**described, "digest": "A" * 256}))
+    assert (await run(one, "backup", "--verify", copies)).code == 5
     description.write_text(json.dumps(described))
     file = copies / "PANTRY.snapshot"
     content = bytearray(file.read_bytes())

@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-import attrs
 import pytest
 import pytest_asyncio
 
 from eventlog import LogDiverged, SequenceGap
 from eventlog.support.chain import beginning, fingerprints, rolled, text_of
 from eventlog.testing.memory import MemoryLog
-from projections.errors import ProjectorStopped, StoreDamaged
+from projections.errors import ProjectorStopped, StoreDamaged, StoreForeign
 from projections.migrations import Migrations
 from projections.projector.continuity import MARK_EVERY, Tip
 from projections.projector.projector import Projector
 from projections.rebuild.report import standing
 from projections.rebuild.verify import dump
 from projections.store import Checkpoint, Mark, Store
-from projections.stores.databases import store_at
+from projections.stores.databases import reader_at, store_at
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside import ledger
 from tests.support.readside.ledger import Book, Opened
@@ -139,57 +138,25 @@ async def test_a_projection_that_begins_anew_is_given_the_commits_that_the_other
         await Projector(log, store, ledger.MODEL).run()
 
 
-async def test_a_database_of_a_program_without_digests_goes_on_and_has_them_from_the_next_commit_on(
+async def test_tables_of_another_version_are_not_read_and_the_remedy_is_named(
     log: MemoryLog, store: Store, database_url: str
 ) -> None:
-    book = await written(log, 50)
+    """Neither by a service nor by a program that only reads; they stay as they are."""
+    await written(log, 50)
     await project(log, store)
+    await statement(store, "ALTER TABLE projection_checkpoints DROP COLUMN digest")
     await store.close()
-    await without_digests(database_url)
-    async with store_at(database_url) as again:
-        assert {(c.record, c.digest) for c in (await again.checkpoints()).values()} == {(None, None)}
-        await book.append("new", Opened("eve"))
-        await project(log, again)
-        commit = await log.at(51)
-        assert commit is not None
-        assert {c.record for c in (await again.checkpoints()).values()} == {commit.digest}
-        await log.cut(50)
-        await Book(log).append("other", Opened("eve"))
-        assert isinstance((await refused(log, again)).__cause__, LogDiverged)
+    for opened in (store_at(database_url), reader_at(database_url)):
+        with pytest.raises(StoreForeign, match="another version of this program, which are not read: remove the database"):
+            await opened.open()
 
 
-async def test_running_digests_of_a_former_program_are_not_compared_with_those_of_this_one(
-    log: MemoryLog, store: Store, database_url: str
-) -> None:
-    """It hashed each commit separately. The digest of the last commit is compared. A rebuild replaces the running digests."""
-    book = await written(log, MARK_EVERY + 8)
+async def test_a_checkpoint_that_has_lost_its_digest_is_damage(log: MemoryLog, store: Store) -> None:
+    await written(log, 50)
     await project(log, store)
-    (mark,) = await store.marks("LEDGER")
-    await statement(store, f"UPDATE projection_proofs SET digest = '{'a1' * 32}'; UPDATE log_marks SET digest = '{'b2' * 32}'")
-    assert await store.marks("LEDGER") == []
-    await store.close()
-    async with store_at(database_url) as again:
-        assert {c.digest for c in (await again.checkpoints()).values()} == {None}
-        await book.append("new", Opened("eve"))
-        await project(log, again)
-        commit = await log.at(MARK_EVERY + 9)
-        assert commit is not None
-        assert {(c.record, c.digest) for c in (await again.checkpoints()).values()} == {(commit.digest, None)}
-        await again.forget(ledger.MODEL.projections)
-        await project(log, again)
-        assert await again.marks("LEDGER") == [mark]
-        assert None not in {c.digest for c in (await again.checkpoints()).values()}
-
-
-async def test_a_checkpoint_that_such_a_program_has_moved_since_has_no_digests(log: MemoryLog, store: Store) -> None:
-    """They are of a sequence; a program that keeps none leaves them behind."""
-    book = await written(log, 50)
-    await project(log, store)
-    old = attrs.evolve(next(iter((await store.checkpoints()).values())), record=None, digest=None)
-    await book.append("new", Opened("ann"))
-    await moved_by_an_older_program(store, old.projection, 51)
-    found = (await store.checkpoints())[old.projection]
-    assert (found.sequence, found.record, found.digest) == (51, None, None)
+    await statement(store, "UPDATE projection_checkpoints SET digest = NULL")
+    with pytest.raises(ProjectorStopped, match="have no digest that can be read"):
+        await project(log, store)
 
 
 async def test_a_record_that_cannot_be_read_stops_it_and_is_named(log: MemoryLog, store: Store) -> None:
@@ -202,16 +169,6 @@ async def test_a_record_that_cannot_be_read_stops_it_and_is_named(log: MemoryLog
     assert "sequence 50 cannot be read" in str(error)
 
 
-async def without_digests(url: str) -> None:
-    """Leave a database as an older program has made it."""
-    async with store_at(url) as store:
-        await statement(store, "DROP TABLE projection_proofs; DROP TABLE log_marks")
-
-
-async def moved_by_an_older_program(store: Store, projection: str, sequence: int) -> None:
-    await statement(store, f"UPDATE projection_checkpoints SET sequence = {sequence} WHERE projection = '{projection}'")
-
-
 async def statement(store: Store, sql: str) -> None:
     if isinstance(store, SQLiteStore):
         await store._run(lambda: [store._opened_writer().execute(part) for part in sql.split(";")])
@@ -219,8 +176,8 @@ async def statement(store: Store, sql: str) -> None:
         await (await store._writer()).execute(sql)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("digests", [("a1", "a2"), ("zz", None)], ids=["different", "not a digest"])
-def test_checkpoints_that_contradict_each_other_are_damage_of_the_tables(digests: tuple[str, str | None]) -> None:
+@pytest.mark.parametrize("digests", [("a1", "a2"), ("zz", "zz"), (None, None)], ids=["different", "not a digest", "lost"])
+def test_checkpoints_that_contradict_each_other_are_damage_of_the_tables(digests: tuple[str | None, str | None]) -> None:
     """Not of the log: one of two projections at one sequence has another digest, or one that cannot be read."""
     checkpoints = [
         Checkpoint(projection=name, version=1, incarnation="i", sequence=4, applied=4, record="r", digest=digest)

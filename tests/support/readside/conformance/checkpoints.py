@@ -7,7 +7,7 @@ import asyncio
 import attrs
 
 from eventlog.commands.outcomes import KeyUse
-from projections.errors import RowRefused, StoreDamaged
+from projections.errors import RowRefused
 from projections.model import Put
 from projections.store import CheckpointOutcome, Mark, SchemaVersion, Step, Store
 from tests.support.readside.conformance.tables import (
@@ -53,24 +53,6 @@ class CheckpointPromises(OnTables):
         assert await store.advance([second], (), {}, [Mark("S", 4, "x", "x"), Mark("S", 6, "g", "h")]) is CheckpointOutcome.STORED
         assert await store.checkpoints() == {VISITORS.name: checkpoint(6)}
         assert await store.marks("S") == [*marks[:2], Mark("S", 6, "g", "h")]
-
-    async def test_digests_that_are_lost_are_damage_and_those_of_an_older_program_are_not(self, store: Store) -> None:
-        """An emptied table of digests is not one of a program that kept none. Projections that are forgotten have none."""
-        await self.made(store)
-        first = attrs.evolve(checkpoint(5), record="r5", digest="d5")
-        await store.advance([Step(projection=VISITORS, before=None, after=first, changes=())])
-        assert await store.checkpoints() == {VISITORS.name: first}
-        empty = "DELETE FROM projection_proofs"
-        await store.migrate(empty, before=SchemaVersion(1), after=SchemaVersion(2), projections=())
-        with refused(StoreDamaged):
-            await store.checkpoints()
-        with refused(StoreDamaged):
-            await store.advance([Step(projection=VISITORS, before=checkpoint(5), after=checkpoint(6), changes=())])
-        await store.forget([VISITORS])
-        plain = Step(projection=VISITORS, before=None, after=checkpoint(3), changes=())
-        assert await store.advance([plain]) is CheckpointOutcome.STORED
-        await store.migrate(empty, before=SchemaVersion(2), after=SchemaVersion(3), projections=())
-        assert await store.checkpoints() == {VISITORS.name: checkpoint(3)}
 
     async def test_the_state_of_the_passes_over_a_log_is_kept(self, store: Store) -> None:
         """The newest one of each stream; emptying a projection leaves it."""
