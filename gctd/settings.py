@@ -12,9 +12,9 @@ from typing import Literal
 import attrs
 from platformdirs import user_cache_path, user_data_path
 
+from servicekit import ServiceSettings
 from terminalkit import SettingsSource, setting, settings
 
-_MONITORING = "^https?://[^ ,]+(, *https?://[^ ,]+)*$"
 _SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"
 _SIZES = "a size like 512MiB or 20GiB"
 _NAMES = "a name of letters, digits and _ -, 64 at most"
@@ -30,45 +30,17 @@ def _cache() -> Path:
 
 
 @settings
-class Settings:
+class Settings(ServiceSettings):
     """The settings. Durations are in seconds internally, and written as in `90s`, `10m`, `1h30m`."""
 
     # Where things are
     nats_url: str = setting(default="nats://nats.infra.svc:4222", help="Address of the broker.")
-    monitoring_url: str | None = setting(
-        default=None,
-        pattern=_MONITORING,
-        form="an address like http://host:8222, or several with commas between",
-        help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
-    )
     database_url: str = setting(default=attrs.Factory(_database), help="Database of the read model: sqlite:PATH or postgresql:.")
     cache_directory: Path = setting(default=attrs.Factory(_cache), help="Where workers keep clones, builds and their locks.")
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")
 
     # The server
-    host: str = setting(default="127.0.0.1", min_length=1, help="Address to listen on.")
-    port: int = setting(default=8080, ge=0, le=65_535, help="Port to listen on; 0 for a free one.")
-    allowed_hosts: tuple[str, ...] = setting(
-        default=(), help="Host names that requests may use for the server, besides loopback."
-    )
-    auth_token: str | None = setting(
-        default=None, secret=True, min_length=8, help="Bearer token that the server wants, and that commands send."
-    )
-    require_tokens: bool = setting(default=False, help="Ask for a token on loopback as well.")
-    insecure: bool = setting(default=False, help="Serve every client without a token, on any address.")
-    trusted_proxies: tuple[str, ...] = setting(
-        default=(), help="Addresses and networks of proxies whose X-Forwarded headers are believed."
-    )
-    tls_certificate: Path | None = setting(default=None, help="Certificate for https, in PEM, with its chain.")
-    tls_key: Path | None = setting(default=None, help="Key of the certificate, in PEM, without a password.")
     public_badges: bool = setting(default=False, help="Badges without the token, for pages that cannot send it.")
-    read_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest time for a request to arrive.")
-    write_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest time for a client to take data.")
-    idle_timeout: float = setting(default=60.0, duration=True, ge=0.1, le=86_400, help="End of a connection without requests.")
-    shutdown_timeout: float = setting(default=30.0, duration=True, ge=0, le=3600, help="Time for open requests at the end.")
-    max_lag: float = setting(
-        default=30.0, duration=True, ge=1, help="Lag of the read model from which on the server is not ready."
-    )
 
     # Work
     worker_engine: str = setting(default="native", min_length=1, help="Engine for tasks that name none.")
@@ -194,26 +166,13 @@ class Settings:
         help="Address of the dashboard, for links in commit statuses and comments.",
     )
 
-    # The broker's streams
-    replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold each stream: 1, or 3 on a cluster.")
-    event_store_max_bytes: str | None = setting(
-        default=None,
-        pattern=_SIZE,
-        form=_SIZES,
-        help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
-    )
+    # The broker
     ack_wait: float | None = setting(
         default=None,
         duration=True,
         ge=0.1,
         le=86_400,
         help="How long a scan for all workers may go without a sign of life, where not 10m.",
-    )
-
-    # Logs
-    log_level: Literal["debug", "info", "warning", "error"] = setting(default="info", help="Least level that is logged.")
-    log_format: Literal["auto", "json", "text"] = setting(
-        default="auto", help="Form of the log; auto: text on a terminal, else JSON."
     )
 
     @property

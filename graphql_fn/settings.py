@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
-
 from graphql_fn.core.limits import QueryLimits
+from servicekit import ServerSettings
 from terminalkit import SettingsSource, setting, settings
 
 _LIMITS = QueryLimits()
 
 
 @settings
-class Settings:
+class Settings(ServerSettings):
     """The settings. Durations are in seconds inside, and written as in `90s`, `10m`, `1h30m`."""
 
-    host: str = setting(default="127.0.0.1", min_length=1, help="Address to listen on.")
-    port: int = setting(default=8080, ge=0, le=65_535, help="Port to listen on; 0 for a free one.")
-    allowed_hosts: tuple[str, ...] = setting(
-        default=(), help="Host names under which the gateway may be asked, in addition to loopback."
-    )
     allowed_origins: tuple[str, ...] = setting(
         default=(), help="Origins whose pages may ask, as in `https://example.org`; none by default."
     )
-    auth_token: str | None = setting(default=None, secret=True, min_length=8, help="Bearer token that the gateway wants.")
-    require_tokens: bool = setting(default=False, help="Ask for a token on loopback as well.")
-    insecure: bool = setting(default=False, help="Serve every client without a token, on any address.")
-    trusted_proxies: tuple[str, ...] = setting(
-        default=(), help="Addresses and networks of proxies whose X-Forwarded headers are believed."
-    )
-    tls_certificate: Path | None = setting(default=None, help="Certificate for https, in PEM, with its chain.")
-    tls_key: Path | None = setting(default=None, help="Key of the certificate, in PEM, without a password.")
-    read_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest that a request may take to arrive.")
-    write_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest that a client may take an answer.")
-    idle_timeout: float = setting(default=60.0, duration=True, ge=0.1, le=86_400, help="When a connection without requests ends.")
-    shutdown_timeout: float = setting(default=30.0, duration=True, ge=0, le=3600, help="Time for open requests at the end.")
     max_body: int = setting(default=_LIMITS.source, ge=1, le=16 * 1024**2, help="Longest body, in bytes.")
     max_tokens: int = setting(default=_LIMITS.tokens, ge=1, le=100_000, help="Tokens that a query may have.")
     max_depth: int = setting(default=_LIMITS.depth, ge=1, le=50, help="Depth of nested fields.")
@@ -59,10 +40,6 @@ class Settings:
     introspection: bool = setting(default=True, help="Whether the schema may be asked for.")
     suggestions: bool | None = setting(
         default=None, help="Whether messages suggest names that are close; as introspection if it is not set."
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = setting(default="info", help="Least level that is logged.")
-    log_format: Literal["auto", "json", "text"] = setting(
-        default="auto", help="Form of the log; auto: text on a terminal, else JSON."
     )
 
     @property

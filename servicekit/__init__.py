@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from servicekit.parts import Part, ProcessParts
     from servicekit.read_side import NotWritten, ReadSide
     from servicekit.replica import Broker, ReadReplica, ReplicaTransaction, connected
+    from servicekit.server import Application, check_reachable, guard_of, serve_application, shared_token
     from servicekit.service import (
-        Application,
         Parts,
         Running,
         Service,
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
         context,
         context_of_many,
         replayed,
-        serve_application,
     )
-    from servicekit.settings import ServiceSettings, check_reachable, guard_of, shared_token
+    from servicekit.settings import ServerSettings, ServiceSettings
     from servicekit.status_route import EXAMPLE, projections_route
     from servicekit.supervision import Startable, describe, keep_running, mend
 else:
@@ -36,8 +35,9 @@ else:
             "servicekit.parts": "Part ProcessParts",
             "servicekit.read_side": "NotWritten ReadSide",
             "servicekit.replica": "Broker ReadReplica ReplicaTransaction connected",
-            "servicekit.service": "context context_of_many replayed Service Application serve_application Parts Running answer",
-            "servicekit.settings": "ServiceSettings check_reachable guard_of shared_token",
+            "servicekit.server": "Application check_reachable guard_of serve_application shared_token",
+            "servicekit.service": "context context_of_many replayed Service Parts Running answer",
+            "servicekit.settings": "ServerSettings ServiceSettings",
             "servicekit.status_route": "EXAMPLE projections_route",
             "servicekit.supervision": "Startable describe keep_running mend",
         },
@@ -45,7 +45,8 @@ else:
 
 __all__ = [
     "EXAMPLE", "Application", "Broker", "BrokerState", "CommitFrames", "EventChange", "NotSeen", "NotWritten", "Part", "Parts",
-    "ProcessParts", "ReadReplica", "ReadSide", "ReplicaTransaction", "Running", "Service", "ServiceSettings", "Startable",
-    "addresses", "answer", "check_reachable", "connected", "context", "context_of_many", "describe", "guard_of", "keep_running",
-    "look_at_all", "mend", "projections_route", "replayed", "serve_application", "shared_token", "token_commands",
+    "ProcessParts", "ReadReplica", "ReadSide", "ReplicaTransaction", "Running", "ServerSettings", "Service", "ServiceSettings",
+    "Startable", "addresses", "answer", "check_reachable", "connected", "context", "context_of_many", "describe", "guard_of",
+    "keep_running", "look_at_all", "mend", "projections_route", "replayed", "serve_application", "shared_token",
+    "token_commands",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 import msgspec
@@ -36,7 +36,7 @@ from httpkit.ops.metrics import Metrics
 from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.guard import Guard
 from httpkit.server.reply import KeptAnswers
-from httpkit.server.serving import ListenAddress, serving, termination
+from httpkit.server.serving import ListenAddress
 from httpkit.sse.frames import Frame
 from httpkit.sse.stream import OF_EVERY_STREAM
 from httpkit.static.pages import Pages
@@ -50,7 +50,16 @@ from servicekit.access.service_access import ServiceAccess
 from servicekit.feed import CommitFrames, EventChange
 from servicekit.parts import Part
 from servicekit.read_side import ReadSide, migrated
-from servicekit.settings import Listening, ServiceSettings, Serving, check_reachable, guard_of, limits_of, shared_token, tls_of
+from servicekit.server import (
+    Application,
+    check_reachable,
+    guard_of,
+    limits_of,
+    listening,
+    serve_application,
+    shared_token,
+)
+from servicekit.settings import ServiceSettings
 from servicekit.status_route import projections_route, show_projections
 from terminalkit.config.loading import SettingsSource
 
@@ -77,31 +86,6 @@ def replayed(outcome: Outcome[Any, Any]) -> dict[str, str]:
 
 
 _log = structlog.get_logger(__name__)
-
-Application: TypeAlias = tuple[web.Application, Edge]
-"""An application and its edge."""
-Opened: TypeAlias = AbstractAsyncContextManager[Application]
-"""An application with all that it needs, while a block runs."""
-
-
-@asynccontextmanager
-async def listening(settings: Listening, opened: Opened) -> AsyncIterator[ListenAddress]:
-    """Answer requests while the block runs, which gets the address. Raises OSError for one that is taken."""
-    async with (
-        opened as (app, edge),
-        serving(app, edge, host=settings.host, port=settings.port, limits=limits_of(settings), tls=tls_of(settings)) as address,
-    ):
-        yield address
-
-
-async def serve_application(settings: Listening, opened: Opened, *, on_ready: Callable[[ListenAddress], None]) -> None:
-    """Answer requests until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered."""
-    with termination() as signalled:
-        async with listening(settings, opened) as address:
-            on_ready(address)
-            received = await signalled
-            _log.info("ending", signal=received.name)
-
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -220,7 +204,7 @@ class Service:
     events_path: str = "/api/events"
     pages: Pages | None = None
     tokens: TokenModel | None = None
-    settings: type[Any] = ServiceSettings
+    settings: type[ServiceSettings] = ServiceSettings
     edge: Edge = attrs.field(
         default=attrs.Factory(
             lambda self: Edge(title=self.name, version=self.version, description=self.summary or None), takes_self=True
@@ -258,18 +242,18 @@ class Service:
         )
         return program.run(argv)
 
-    async def serve(self, settings: Serving, *, on_ready: Callable[[ListenAddress], None]) -> None:
+    async def serve(self, settings: ServiceSettings, *, on_ready: Callable[[ListenAddress], None]) -> None:
         """Serve until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered.
 
         Raises EventLogError, ProjectionError if it cannot start.
         """
         await serve_application(settings, self._opened(settings), on_ready=on_ready)
 
-    def listening(self, settings: Serving) -> AbstractAsyncContextManager[ListenAddress]:
+    def listening(self, settings: ServiceSettings) -> AbstractAsyncContextManager[ListenAddress]:
         """Serve while a block runs, which gets the address: for tests."""
         return listening(settings, self._opened(settings))
 
-    def declarations(self, settings: Serving) -> Declarations:
+    def declarations(self, settings: ServiceSettings) -> Declarations:
         """The streams that have to be on the broker. Raises DeclarationInvalid."""
         if self.declared is not None:
             return self.declared(settings)
@@ -286,7 +270,7 @@ class Service:
         return settings.database_url or f"sqlite:{user_data_path(self.name) / self.name}.db"
 
     @asynccontextmanager
-    async def connected(self, settings: Serving) -> AsyncIterator[Connection]:
+    async def connected(self, settings: ServiceSettings) -> AsyncIterator[Connection]:
         """A connection to the broker, on which its streams are. Differences that are left to a person are logged."""
         async with Connection.open(settings.nats_url, name=self.name) as connection:
             for drift in await reconcile.apply_declarations(connection, self.declarations(settings)):
@@ -294,7 +278,7 @@ class Service:
             yield connection
 
     @asynccontextmanager
-    async def _opened(self, settings: Serving) -> AsyncIterator[Application]:
+    async def _opened(self, settings: ServiceSettings) -> AsyncIterator[Application]:
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(migrated(self.database(settings), self.model))
             connection = await stack.enter_async_context(self.connected(settings))
@@ -331,12 +315,12 @@ class Service:
             edge = self._edge(settings, running)
             yield self._application(edge, side, parts), edge
 
-    async def _check_reachable(self, settings: Serving, log: JetStreamLog) -> None:
+    async def _check_reachable(self, settings: ServiceSettings, log: JetStreamLog) -> None:
         program = f"{self.model.settings.prefix.lower()} token create NAME" if self.tokens is not None else None
         issued = self.tokens is not None and await has_tokens(self.tokens, log)
         check_reachable(settings, has_tokens=issued, program=program)
 
-    def _access(self, settings: Serving, log: JetStreamLog, store: Store, commands: Commands) -> ServiceAccess | None:
+    def _access(self, settings: ServiceSettings, log: JetStreamLog, store: Store, commands: Commands) -> ServiceAccess | None:
         if self.tokens is None:
             return None
 
@@ -346,7 +330,7 @@ class Service:
         directory = TokenDirectory(self.tokens, log, reader, is_connected=lambda: log.connection.connected)
         return ServiceAccess(directory, commands, shared=shared_token(settings))
 
-    def _edge(self, settings: Serving, running: Running) -> Edge:
+    def _edge(self, settings: ServiceSettings, running: Running) -> Edge:
         side, people = running.side, running.people
 
         def state() -> object:

@@ -53,7 +53,6 @@ MASK = "***"
 class Setting:
     """The declaration of a field of a settings class."""
 
-    key: str | None
     env: str | None
     help: str
     secret: bool
@@ -64,24 +63,26 @@ class Setting:
 def setting(
     *,
     default: Any = attrs.NOTHING,
-    key: str | None = None,
     env: str | None = None,
     help: str = "",  # noqa: A002 - what it is called everywhere else
     secret: bool = False,
     duration: bool = False,
     **limits: Any,
 ) -> Any:
-    """A setting. `key` is its name in files if it is not the attribute's; a `duration` is in seconds inside.
+    """A setting. `env` is its variable if it is not made of its key; a `duration` is in seconds inside.
 
     Without a default it has to be set. Its limits are as in `httpkit.messages.fields.Rule`.
     """
-    about = Setting(key=key, env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
+    about = Setting(env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
     return attrs.field(default=default, metadata={_KEY: about})
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
 def settings(cls: type[C]) -> type[C]:
-    """Make a class a settings class: a frozen attrs class with keyword-only fields."""
+    """Make a class a settings class: a frozen attrs class with keyword-only fields.
+
+    Its class attribute `KEYS` maps attributes to other names in files.
+    """
     return attrs.frozen(cls, kw_only=True)
 
 
@@ -213,9 +214,9 @@ class Field:
 
 def fields_of(cls: type, prefix: str) -> list[Field]:
     """The fields of a settings class, whose variables begin with a prefix."""
-    found = []
+    fields, keys = [], getattr(cls, "KEYS", {})
     for attribute in attributes_of(cls):
         about = cast("Setting", attribute.metadata[_KEY])
-        key = about.key or attribute.name
-        found.append(Field(attribute, about, key, about.env or f"{prefix}_{key.replace('.', '_').upper()}"))
-    return found
+        key = keys.get(attribute.name, attribute.name)
+        fields.append(Field(attribute, about, key, about.env or f"{prefix}_{key.replace('.', '_').upper()}"))
+    return fields

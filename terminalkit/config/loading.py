@@ -1,13 +1,14 @@
 """Configuration of a service: flag over environment over file over default, from one attrs class.
 
     @settings
-    class PantrySettings:
-        port: int = setting(default=8080, key="server.port", ge=0, le=65535, help="Port to listen on; 0: a free one.")
-        read_timeout: float = setting(default=15.0, key="server.readtimeout", duration=True)
+    class ShopSettings:
+        KEYS = {"port": "server.port"}
+        port: int = setting(default=8080, ge=0, le=65535, help="Port to listen on; 0: a free one.")
+        read_timeout: float = setting(default=15.0, duration=True)
 
-    loaded = load(BankSettings, prefix="BANK", flags=flags, env=os.environ, file=Path(".bank.yaml"))
+    loaded = load(ShopSettings, prefix="SHOP", flags=flags, env=os.environ, file=Path(".shop.yaml"))
 
-The environment variable of `server.port` is `PANTRY_SERVER_PORT`, unless `env` names another. Keys in a file are nested or
+The environment variable of `server.port` is `SHOP_SERVER_PORT`, unless `env` names another. Keys in a file are nested or
 dotted, in any case.
 """
 

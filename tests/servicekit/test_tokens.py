@@ -34,7 +34,8 @@ from servicekit.access.tokens import (
     evolve,
     register,
 )
-from servicekit.settings import ServiceSettings, guard_of
+from servicekit.server import guard_of
+from servicekit.settings import ServiceSettings
 from terminalkit.config.loading import SettingsError
 
 T0 = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -24,12 +25,19 @@ class Style(Enum):
 class Conf:
     """Settings of a service."""
 
-    port: int = setting(default=8080, key="server.port", ge=0, le=65535, help="Port.")
-    read_timeout: float = setting(default=15.0, key="server.readtimeout", duration=True)
-    url: str = setting(default="sqlite:pantry.db", key="database.url")
-    style: Style = setting(default=Style.JSON, key="logformat", env="X_LOG_FORMAT")
+    KEYS: ClassVar[Mapping[str, str]] = {
+        "port": "server.port",
+        "read_timeout": "server.readtimeout",
+        "url": "database.url",
+        "style": "logformat",
+        "hosts": "server.hosts",
+    }
+    port: int = setting(default=8080, ge=0, le=65535, help="Port.")
+    read_timeout: float = setting(default=15.0, duration=True)
+    url: str = setting(default="sqlite:pantry.db")
+    style: Style = setting(default=Style.JSON, env="X_LOG_FORMAT")
     token: str | None = setting(default=None, secret=True)
-    hosts: tuple[str, ...] = setting(default=(), key="server.hosts")
+    hosts: tuple[str, ...] = setting(default=())
     data: Path = setting(default=Path("data"))
     verbose: bool = setting(default=False)
     ratio: float = setting(default=0.5)

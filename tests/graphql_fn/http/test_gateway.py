@@ -19,7 +19,7 @@ from pantry.readmodel.model import MODEL
 from projections.migrations import Migrations
 from projections.stores.databases import store_at
 from servicekit.feed import Feed
-from servicekit.service import listening
+from servicekit.server import listening
 from tests.graphql_fn.queries import GREETING
 from tests.support.pace import slowness
 from tests.support.waiting import wait_until

@@ -46,7 +46,7 @@ from projections.store import Parked
 from projections.stores.databases import copies_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore, files
-from servicekit import service
+from servicekit import server
 from servicekit.parts import ProcessParts
 from servicekit.replica import ReadReplica
 from tests.support.pace import within
@@ -230,7 +230,7 @@ async def test_a_result_without_the_commit_that_is_asked_for_is_refused(running:
     assert (refused.outcome, "data" in refused.document) == (QueryOutcome.PARKED, False)
     assert refused.document["errors"][0]["extensions"]["code"] == "PARKED"
     assert (await running.ask(query, min_sequence=sequence - 1))["data"] == {"product": {"currentStock": 0}}
-    async with service.listening(Settings(port=0), _served(running.evaluator)) as address, aiohttp.ClientSession() as http:
+    async with server.listening(Settings(port=0), _served(running.evaluator)) as address, aiohttp.ClientSession() as http:
         place = f"http://127.0.0.1:{address.port}/function/pantry"
         async with http.post(place, data=query, headers={"Min-Seq": str(sequence)}) as answer:
             assert answer.status == 503
@@ -309,7 +309,7 @@ async def test_statements_end_at_the_deadline_and_no_other_query_waits_for_them(
 
 
 @asynccontextmanager
-async def _served(evaluator: Evaluator) -> AsyncIterator[service.Application]:
+async def _served(evaluator: Evaluator) -> AsyncIterator[server.Application]:
     edge = Edge(title="test", version="0")
     page = pages()
     services = Gateway([evaluator], edge.metrics.registry, page=page.by_path["/"])
@@ -321,7 +321,7 @@ async def test_a_statement_ends_when_the_client_leaves(running: Ledger) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
     evaluator = Evaluator(heavy(running.replica, started, ended), QueryLimits(seconds=600))
     settings = Settings(port=0)
-    async with service.listening(settings, _served(evaluator)) as address, aiohttp.ClientSession() as http:
+    async with server.listening(settings, _served(evaluator)) as address, aiohttp.ClientSession() as http:
         place = f"http://127.0.0.1:{address.port}/function/heavy"
         asking = asyncio.create_task(http.post(place, data="{ endless }"))
         with within(20):
