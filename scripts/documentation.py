@@ -1,8 +1,8 @@
 """Builds the site of docs/: pages with a search, complete without a network. `python scripts/documentation.py`.
 
-The pages are the Markdown files as they are, by Sphinx with its parser of CommonMark. A link without a target is a warning, and
-a warning is a failure. Diagrams are drawn as pictures. Files outside of docs/ that a page links to are copied into the site. A
-browser opens it from the disk, and any web server can serve it.
+The pages are the Markdown files as they are, and the generated reference, by Sphinx with its parser of CommonMark. A link
+without a target is a warning, and a warning is a failure. Diagrams are drawn as pictures. Files outside of docs/ that a page
+links to are copied into the site. A browser opens it from the disk, and any web server can serve it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pictures.diagrams import DiagramFailed, drawn
+from reference.pages import pages
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
@@ -36,6 +37,8 @@ CONTENTS: Mapping[str, Sequence[str]] = {
 }
 """The parts of the site, with the names or patterns of their pages."""
 _DECISIONS = "explanation/decisions/README"
+_GENERATED = "reference/generated"
+"""The page of the generated reference, and the folder of its files."""
 _SETTINGS: dict[str, Any] = {
     "project": "gctd",
     "copyright": "the gctd authors",
@@ -59,12 +62,12 @@ class SiteFailed(SphinxError):
 def build(directory: Path, docs: Path = DOCS) -> None:
     """Build the site of the pages in `docs` into a directory, in place of an older one. Raises SiteFailed."""
     shutil.rmtree(directory, ignore_errors=True)
-    with TemporaryDirectory() as trees, patch_docutils(), docutils_namespace():
+    with TemporaryDirectory() as folder, patch_docutils(), docutils_namespace():
         site = Sphinx(
-            srcdir=docs,
+            srcdir=_sources(docs, Path(folder)),
             confdir=None,
             outdir=directory,
-            doctreedir=trees,
+            doctreedir=Path(folder) / "trees",
             buildername="html",
             confoverrides=_SETTINGS,
             status=None,
@@ -78,7 +81,20 @@ def build(directory: Path, docs: Path = DOCS) -> None:
     shutil.copy(directory / f"{START}.html", directory / "index.html")
 
 
-def _read(_: Sphinx, page: str, source: list[str]) -> None:
+def _sources(docs: Path, folder: Path) -> Path:
+    """Return a copy of the pages with the generated ones, in a folder that has all other files of the checkout as links."""
+    for entry in docs.parent.iterdir():
+        if entry != docs:
+            (folder / entry.name).symlink_to(entry)
+    sources = shutil.copytree(docs, folder / docs.name)
+    if (sources / f"{_GENERATED}.md").exists():
+        (sources / _GENERATED).mkdir()
+        for name, text in pages().items():
+            (sources / _GENERATED / name).write_text(text, encoding="utf-8")
+    return sources
+
+
+def _read(app: Sphinx, page: str, source: list[str]) -> None:
     """Change the text of a page that was read: add the contents of the site, and remove links to places outside of it."""
     source[0] = _with_pictures(source[0])
     source[0] = _LINK.sub(lambda link: link[1] if _has_no_target(page, link[2]) else link[0], source[0])
@@ -86,6 +102,10 @@ def _read(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "".join(_contents(caption, names) for caption, names in CONTENTS.items())
     elif page == _DECISIONS:
         source[0] += _contents("", ["[0-9]*"])
+    elif page == _GENERATED:
+        files = sorted(file.name for file in (Path(app.srcdir) / _GENERATED).glob("*.json"))
+        source[0] += "\nSchemas: " + ", ".join(f"[{name}](generated/{name})" for name in files) + ".\n"
+        source[0] += _contents("", ["generated/*"])
 
 
 def _with_pictures(text: str) -> str:

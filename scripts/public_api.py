@@ -1,139 +1,88 @@
-"""The generated reference in docs/reference: public names, events and tables, commands, routes; and the list of a release.
+"""The promise of a release: public names with their parameters, routes, and members of the documents of `--json`.
 
-`python scripts/public_api.py` writes the reference, `--release` also the list. tests/project/test_public_api.py compares both.
+`python scripts/public_api.py` prints what has gone since the last release without a note in the CHANGELOG, and ends with status 1
+if there is anything. `--release` writes the list of a release, docs/reference/released.txt. Before the first release there is no
+list and no promise.
 """
 
 from __future__ import annotations
 
-import inspect
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any
 
-import attrs
-from house import FACES
-from reference import commands, routes, stored
+from reference.json_documents import PROGRAMS
+from reference.names import surface
+from reference.routes import operations
 
-PACKAGES = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
-"""From the top down."""
-FOLDER = Path(__file__).parents[1] / "docs" / "reference"
-LIST = FOLDER / "public-api.txt"
-PAGES = {"events-and-tables.md": stored, "commands.md": commands, "routes.md": routes}
-"""The pages that are not of a package, and the modules that give their texts."""
-_OF_THE_LANGUAGE = ("__", "_")
+ROOT = Path(__file__).resolve().parents[1]
+LIST = ROOT / "docs" / "reference" / "released.txt"
 
 
-@attrs.frozen(slots=False)
-class Member:
-    """A public name, or a member of a public class: its full name, its value, and the class that it is read from."""
-
-    name: str
-    value: Any
-    owner: type | None = None
-
-    @cached_property
-    def signature(self) -> str:
-        """Its name with its parameters, if it can be called."""
-        found = _callable(self.value, self.owner)
-        if found is None:
-            return self.name
-        try:
-            parameters = inspect.signature(found).parameters.values()
-        except (TypeError, ValueError):
-            return self.name
-        shown: list[str] = []
-        for one in parameters:
-            if one.name in {"self", "cls"}:
-                continue
-            if one.kind is inspect.Parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in shown):
-                shown.append("*")
-            shown.append(_parameter(one))
-        return f"{self.name}({', '.join(shown)})"
-
-    @cached_property
-    def text(self) -> str:
-        """Its docstring."""
-        if get_origin(self.value) is not None or not (
-            inspect.isclass(self.value) or callable(self.value) or isinstance(self.value, property | classmethod | staticmethod)
-        ):
-            return "A value."  # a constant, an alias of a type: its name and its module say the rest
-        return inspect.cleandoc(getattr(self.value, "__doc__", None) or "")
+def promised() -> Sequence[str]:
+    """Return the lines of the list."""
+    routes = (f"{service} {method.upper()} {path}" for service, method, path, _ in operations())
+    members = (f"{program} {line}" for program, module in PROGRAMS.items() for line in members_of(module.schemas()))
+    return list(dict.fromkeys([*(member.signature for member in surface()), *routes, *members]))
 
 
-def surface() -> Iterator[Member]:
-    """All public names, and the public members that their classes define in our packages."""
-    for package in FACES:
-        module = import_module(package)
-        for name in sorted(module.__all__):
-            value = getattr(module, name)
-            yield Member(f"{package}.{name}", value)
-            if inspect.isclass(value):
-                for member, found in _members(value).items():
-                    yield Member(f"{package}.{name}.{member}", found, value)
+def members_of(schemas: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the documents, and the members of their objects: `task list`, `task list: tasks.id`."""
+
+    def members(schema: Any, name: str, inside: tuple[str, ...] = ()) -> Iterator[str]:
+        if isinstance(schema, list):
+            for part in schema:
+                yield from members(part, name, inside)
+        elif isinstance(schema, Mapping):
+            for key, value in schema.items():
+                if key == "$ref" and value not in inside:
+                    yield from members(schemas["$defs"][value.rpartition("/")[2]], name, (*inside, value))
+                elif key == "properties":
+                    for member, inner in value.items():
+                        path = f"{name}{'.' if ':' in name else ': '}{member}"
+                        yield path
+                        yield from members(inner, path, inside)
+                else:
+                    yield from members(value, name, inside)
+
+    for name, document in schemas["documents"].items():
+        yield name
+        yield from members(document, name)
 
 
-def _members(cls: type) -> Mapping[str, Any]:
-    """Methods and properties that are a class's own, or of a base class in our packages."""
-    ours = [base for base in reversed(cls.__mro__) if base.__module__.partition(".")[0] in PACKAGES]
-    found = {name: value for base in ours for name, value in vars(base).items() if not name.startswith(_OF_THE_LANGUAGE)}
-    return {name: value for name, value in sorted(found.items()) if _is_code(value)}
+def gone(released: Sequence[str], now: Sequence[str], changelog: str) -> list[str]:
+    """Return the released lines that are not there now, and that the first section of the change log does not name as code.
+
+    A name with other parameters has gone. The note of a public name needs no package.
+    """
+    newest = changelog.partition("\n## [")[2].partition("\n## [")[0]
+    known = set(now)
+    return [line for line in released if line not in known and not re.search(_note(line), newest)]
 
 
-def _is_code(value: Any) -> bool:
-    return isinstance(value, property | cached_property | classmethod | staticmethod) or inspect.isfunction(value)
+def _note(line: str) -> str:
+    name = line.partition("(")[0]
+    if " " not in name:
+        name = re.sub(r"^(?:[a-z_]+\.)+", "", name)
+    return rf"`[^`\n]*(?<!\w){re.escape(name)}(?!\w)[^`.\n]*`"
 
 
-def _callable(value: Any, owner: type | None) -> Callable[..., Any] | None:
-    if isinstance(value, property | cached_property):
-        return None
-    if isinstance(value, classmethod | staticmethod):
-        return value.__func__
-    if inspect.isclass(value) and (issubclass(value, BaseException) or getattr(value, "_is_protocol", False)):
-        return None
-    return value if callable(value) and (owner is not None or inspect.isfunction(value) or inspect.isclass(value)) else None
+def main() -> None:
+    """Write the list of a release, or compare with the last one."""
+    if "--release" in sys.argv[1:]:
+        LIST.write_text("".join(f"{line}\n" for line in promised()), encoding="utf-8")
+        return
+    if broken := since_release():
+        sys.exit("gone since the last release, without a note in CHANGELOG.md:\n" + "\n".join(broken))
 
 
-def _parameter(one: inspect.Parameter) -> str:
-    kinds: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    prefix = kinds.get(one.kind, "")
-    return f"{prefix}{one.name}{'' if one.default is inspect.Parameter.empty else '=...'}"
-
-
-def listed() -> str:
-    """The list: a line for each name, with its parameters."""
-    return "".join(f"{member.signature}\n" for member in surface())
-
-
-def reference(package: str) -> str:
-    """The reference of a package."""
-    module = import_module(package)
-    lines = [f"# `{package}`", "", inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0], ""]
-    for member in surface():
-        if member.name.partition(".")[0] != package:
-            continue
-        depth = "##" if member.owner is None else "###"
-        lines += [f"{depth} `{member.signature.removeprefix(f'{package}.')}`", "", _shown(member.text), ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _shown(text: str) -> str:
-    """A docstring as Markdown: an indented example is code in both."""
-    return text.replace("\t", "    ")
-
-
-def write(*, release: bool) -> None:
-    """Write the reference, and for a release the list."""
-    FOLDER.mkdir(exist_ok=True)
-    for name, page in PAGES.items():
-        (FOLDER / name).write_text(page.text(), encoding="utf-8")
-    for package in PACKAGES:
-        (FOLDER / f"{package}.md").write_text(reference(package), encoding="utf-8")
-    if release:
-        LIST.write_text(listed(), encoding="utf-8")
+def since_release() -> list[str]:
+    """Return what has gone since the last release without a note."""
+    released = LIST.read_text(encoding="utf-8").splitlines() if LIST.exists() else []
+    return gone(released, promised(), (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
-    write(release="--release" in sys.argv[1:])
+    main()

@@ -1,4 +1,4 @@
-"""The generated pages of the reference, apart from the public names of packages."""
+"""The reference that is made from the code: commands, routes, events and tables, public names, and the documents of `--json`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from reference import paragraph
 
 _INTRODUCTION = """# Commands and options
 
-This page is generated from the code. [Commands](cli.md) explains output, exit codes and the gate. The options that most
+This page is generated from the code. [Commands](../cli.md) explains output, exit codes and the gate. The options that most
 commands of a program have are described once, at its beginning. Each command has `-h` and `--help`. Directories are as on Linux.
 """
 _PROGRAMS = (GCTD, PANTRY, PROJECTIONS, GRAPHQL)

@@ -19,9 +19,9 @@ from reference import paragraph
 
 _INTRODUCTION = """# Routes
 
-This page is generated from the code. [API](api.md), [the pantry](../guides/pantry.md) and [GraphQL](../guides/graphql.md) explain
-the services, with examples. The OpenAPI document of a service also has the schemas of bodies and answers: `/api/openapi.json` of
-`gctd`, `/openapi.json` of `pantry`. Errors are problem documents (RFC 9457).
+This page is generated from the code. [API](../api.md), [the pantry](../../guides/pantry.md) and
+[GraphQL](../../guides/graphql.md) explain the services, with examples. The OpenAPI document of a service also has the schemas of
+bodies and answers: `/api/openapi.json` of `gctd`, `/openapi.json` of `pantry`. Errors are problem documents (RFC 9457).
 """
 
 
@@ -31,20 +31,29 @@ async def _anywhere(_: int) -> None:
 
 def text() -> str:
     """Return the page."""
+    lines = [_INTRODUCTION]
+    section = ""
+    for service, method, path, operation in operations():
+        if service != section:
+            section = service
+            lines += [f"## `{service}`", ""]
+        lines += [f"### `{method.upper()} {path}`", "", *_operation(operation)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def operations() -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Yield all operations: the service, the method, the path, and the description as in OpenAPI."""
     guard = Guard(token="a token")  # noqa: S106 - with some token the routes have their scopes
     services: list[tuple[str, Iterable[Route[Any]], Edge]] = [
         ("gctd", TRACKER.routes, attrs.evolve(TRACKER.edge, guard=guard, wait_for=_anywhere)),
         ("pantry", LEDGER.routes, attrs.evolve(LEDGER.edge, guard=guard, wait_for=_anywhere)),
         ("graphql-fn", FUNCTIONS, Edge(title="graphql-fn", version="", guard=guard)),
     ]
-    lines = [_INTRODUCTION]
     for name, routes, edge in services:
-        lines += [f"## `{name}`", ""]
-        found = document([Operation(route, None, edge) for route in routes], edge)
-        for path, methods in found["paths"].items():
+        described = document([Operation(route, None, edge) for route in routes], edge)
+        for path, methods in described["paths"].items():
             for method, operation in methods.items():
-                lines += [f"### `{method.upper()} {path}`", "", *_operation(operation)]
-    return "\n".join(lines).rstrip() + "\n"
+                yield name, method, path, operation
 
 
 def _operation(operation: Mapping[str, Any]) -> Iterator[str]:

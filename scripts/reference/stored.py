@@ -13,10 +13,10 @@ from projections import Projection, Table
 _INTRODUCTION = """# Events and tables
 
 This page is generated from the code. Each event is part of a commit of one aggregate. `projections events` prints events, and
-`GET /api/log` of the tracker gives them. [The event log](../explanation/event-log.md) describes commits and versions.
+`GET /api/log` of the tracker gives them. [The event log](../../explanation/event-log.md) describes commits and versions.
 
 Tables are made from events alone. Programs may read them, in SQLite or Postgres, and never write them. A column without a type is
-a text. A new version of a projection may change its columns. [Read models](../explanation/read-models.md) describes rebuilds.
+a text. A new version of a projection may change its columns. [Read models](../../explanation/read-models.md) describes rebuilds.
 """
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
-import json_schemas
 from openapi_schema_validator import OAS31Validator
+from reference.json_documents import PROGRAMS
 
 LINES = {"task watch", "task log --follow", "watch", "scan", "events"}
 """Commands with a document on each line."""
@@ -17,7 +16,7 @@ LINES = {"task watch", "task log --follow", "watch", "scan", "events"}
 @cache
 def validators(program: str) -> dict[str, OAS31Validator]:
     """The validators of the documents of a program, by command."""
-    schemas: dict[str, Any] = json.loads(json_schemas.file_of(program).read_text(encoding="utf-8"))
+    schemas = PROGRAMS[program].schemas()
     return {command: OAS31Validator({**schema, "$defs": schemas["$defs"]}) for command, schema in schemas["documents"].items()}
 
 
