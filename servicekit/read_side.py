@@ -28,12 +28,11 @@ from httpkit.ops.health import Concern, Unknown
 from httpkit.ops.metrics import gauge, gauges, total
 from httpkit.sse.hub import Hub
 from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
-from projections.keys import CommandKeys, LogKeys
+from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
-from projections.projector.writer import pauses
 from projections.queries.snapshots import KeptScrubs
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.rebuild import SchemaUpgrade, damaged, make_again_patiently, open_sound
@@ -178,8 +177,6 @@ class ReadSide:
         self.scrubber = LogScrubber(reader, model.registry, log.head, folds=model.folds, memory=memory)
         """Reads the log over and over, while this process leads."""
         self.hub = Hub(frames.replay)
-        self.keys = LogKeys(log)
-        """The idempotency keys of the log, which the tables may have lost."""
         self.parts = ProcessParts()
         self.projector = Projector(log, store, model, on_applied=self.parts.applied)
         self._acknowledged = Acknowledgements(self.projector, READ_YOUR_WRITES)
@@ -187,13 +184,12 @@ class ReadSide:
         self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
         self.commands = Commands(
             log,
-            keys=CommandKeys(self.projector, store, in_log=self.keys),
+            keys=CommandKeys(self.projector, store),
             check_writable=self.projector.check_running,
             now=self.broker.clock.now,
         )
         feed, requests = Feed(frames, self.hub), RequestServer(connection, subject_of(model), self.maintenance.take)
         self.parts.add(
-            Part("keys of the log", self._read_keys, note=self._lost_keys, applied=self.keys.applied),
             Part("event stream", feed.run, applied=feed.applied, collect=self.hub.collect),
             Part("database", check=self._check_database, note=self._replaced_database),
             Part(
@@ -241,16 +237,6 @@ class ReadSide:
             if not self.projector.lead.held:
                 await self.scrubber.recall()
             await asyncio.sleep(until_tick(_LOOK_AT_FINDINGS))
-
-    async def _read_keys(self) -> None:
-        for pause in pauses():
-            try:
-                await self.keys.read(self._until)
-            except Unavailable as error:
-                _log.info("the keys of the log wait", reason=str(error))
-                await asyncio.sleep(pause)
-            else:
-                return
 
     async def _know_position(self) -> None:
         """Have answers name the position from the first one on, unless another version has made the tables."""
@@ -362,8 +348,6 @@ class ReadSide:
         status = self.projector.status()
         if status.state is ProjectorState.STOPPED:
             raise ProjectorStopped(f"the projector has stopped: {status.error}")
-        if self.keys.reading is not None:
-            raise Unavailable(self.keys.reading)
         writes = await self.broker.writes()
         raise_if_failing(writes)
         if status.refused is not None:
@@ -412,11 +396,6 @@ class ReadSide:
 
     def _parked(self) -> str | None:
         return note_of(self.projector.parked.values())
-
-    def _lost_keys(self) -> str | None:
-        count = self.keys.missing
-        lost = f"read model: {count} idempotency keys were found in the log and not in the tables: `projections rebuild`"
-        return lost if count else None
 
     def _broker_notes(self) -> str | None:
         return "; ".join(f"broker: {note}" for note in self.broker.notes()) or None

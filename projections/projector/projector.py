@@ -77,9 +77,13 @@ class Projector:
         """The aggregates that are set aside, since a commit of theirs cannot be applied."""
         return self._advancing.parked
 
-    @property
-    def end_seen(self) -> int:
-        """The last sequence of the log, as it was asked for a few seconds ago at most if the log answers."""
+    async def end_seen(self) -> int:
+        """Return the last sequence of the log, as it was asked for a few seconds ago at most if the log answers.
+
+        Raises Unavailable if it was never known.
+        """
+        if self._reader.end_seen is None:
+            self._reader.end_seen = (await self._log.head()).last
         return self._reader.end_seen
 
     @property

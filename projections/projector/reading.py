@@ -25,8 +25,8 @@ class ProjectorReader:
         self._batch = batch
         self._checkpoints = checkpoints
         self._progress = progress
-        self.end_seen = 0
-        """The last sequence of the log when it was asked last."""
+        self.end_seen: int | None = None
+        """The last sequence of the log when it was asked last; None if it was not asked yet."""
 
     def reading(self, backlog: Backlog, after: int, until: int | None) -> AbstractAsyncContextManager[object]:
         """During the block, put the commits after a sequence into the backlog, which gets errors of the log too."""

@@ -56,8 +56,6 @@ class Database:
         self.checkpoints: dict[str, tuple[Any, ...]] = {}
         self.marks: dict[tuple[str, int], tuple[str, str]] = {}
         self.parked: dict[tuple[str, str], tuple[Any, ...]] = {}
-        self.lost_keys: set[str] = set()
-        """Keys whose rows were lost."""
         self.lease: Lease | None = None
         self.leader_lock: int | None = None
         """The pid of the session that has the advisory lock."""

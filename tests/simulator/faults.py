@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from projections.store import KEYS
-
 if TYPE_CHECKING:
     from tests.simulator.simulation import Simulation
 
@@ -102,14 +100,6 @@ def slow_database(simulation: Simulation) -> None:
     simulation.later(chance.uniform(0.5, 4), lambda: setattr(database, "slow", 0.0))
 
 
-def lost_keys(simulation: Simulation) -> None:
-    """The table of keys loses rows."""
-    rows, chance = simulation.database.rows[KEYS.name], simulation.random
-    for key in [key for key in rows if chance.random() < 0.5]:
-        del rows[key]
-        simulation.database.lost_keys.add(key)
-
-
 def lost_lock(simulation: Simulation) -> None:
     """The session of the leader loses its lock and lives on, as behind a pooler that resets sessions."""
     simulation.database.lose_lock()
@@ -140,7 +130,6 @@ PASSING: tuple[Fault, ...] = (
     crash,
     lost_sessions,
     slow_database,
-    lost_keys,
     lost_lock,
     database_clock,
     process_clock,

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import attrs
 
-from eventlog.commit import Appended, Proposal
+from eventlog.commit import Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import Conflict, EventLogError
 from eventlog.jetstream import fence, follower, log_reader
 from eventlog.jetstream.log import JetStreamLog
@@ -39,7 +39,8 @@ def skipped_guard() -> Iterator[None]:
             return await real(self, proposal, deadline=deadline)
         except Conflict:
             last = await self.last(proposal.aggregate, consistent=True)
-            assert last is not None
+            if last is None:
+                raise
             again = attrs.evolve(proposal, expected=last.sequence, prev=last.digest)
             return await real(self, again, deadline=deadline)
 
@@ -122,7 +123,19 @@ def dropped_incarnation() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def reversed_events() -> Iterator[None]:
+    """The events of a commit are read in the reverse order."""
+
+    def events(self: Commit) -> Sequence[RecordedEvent]:
+        return self.registry.decode_events(self)[::-1]
+
+    with patch.object(Commit, "events", property(events)):
+        yield
+
+
 MUTANTS: Mapping[str, Mutant] = {
+    "reversed-events": reversed_events,
     "skipped-guard": skipped_guard,
     "forgotten-fence": forgotten_fence,
     "early-acknowledgement": early_acknowledgement,

@@ -15,7 +15,7 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.write_health import WriteHealth
 from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreUnavailable
-from projections.keys import CommandKeys, LogKeys
+from projections.keys import CommandKeys
 from projections.projector.projector import Projector
 from projections.stores.postgres.store import PostgresStore
 from tests.simulator.accounts import ACCOUNT, BALANCES, MODEL, REGISTRY, STREAM, Insufficient, Move
@@ -68,7 +68,6 @@ class Process:
         self._ids = count(1)
         self.log: JetStreamLog
         self.store: PostgresStore
-        self.keys: LogKeys
         self.projector: Projector
         self.commands: Commands
 
@@ -91,46 +90,32 @@ class Process:
         self.log = JetStreamLog(connection, STREAM, REGISTRY)
         self.log.writes = WriteHealth(self._loop.time)
         self.store = PostgresStore("postgresql://simulated/bank")
-        self.keys = LogKeys(self.log)
-        self.projector = Projector(self.log, self.store, MODEL, now=self.now, on_applied=self.keys.applied)
+        self.projector = Projector(self.log, self.store, MODEL, now=self.now)
         self.commands = Commands(
             self.log,
-            keys=CommandKeys(self.projector, self.store, in_log=self.keys),
+            keys=CommandKeys(self.projector, self.store),
             check_writable=self.projector.check_running,
             now=self.now,
             new_id=lambda: f"{self.name}-{next(self._ids)}",
         )
-        while (end := await self._begin()) is None:  # noqa: ASYNC110 - it asks again
+        while not await self._begin():  # noqa: ASYNC110 - it asks again
             await asyncio.sleep(0.5)
         self.serving, self.served_since = True, self._loop.time()
-        reading = asyncio.create_task(self._read_keys(end))
         try:
             await self.projector.run()
         except ProjectorStopped as error:
             self.stopped = error
-        await reading
 
-    async def _begin(self) -> int | None:
-        """The end of the log, with tables whose position is known; None if log or database is away."""
+    async def _begin(self) -> bool:
+        """Whether the position of the tables is known; not if log or database is away."""
         try:
             await self.store.open()
             head = await self.log.head()
             self.projector.show_after(head.last)
             await self.projector.load_shown()
         except (StoreUnavailable, Unavailable):
-            return None
-        return head.last
-
-    async def _read_keys(self, until: int) -> None:
-        while True:
-            try:
-                await self.keys.read(until)
-            except Unavailable:
-                await asyncio.sleep(0.5)
-            except LogDamaged:  # the projector stops for it
-                return
-            else:
-                return
+            return False
+        return True
 
     # Requests
 
