@@ -7,18 +7,16 @@ from eventlog.facade import facade
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
     from eventlog.admin.declarations import Declarations, load_declarations
-    from eventlog.admin.reconcile import apply_declarations, plan_changes
-    from eventlog.admin.sizes import DiskRoom, NoRoom
+    from eventlog.admin.reconcile import NoRoom, apply_declarations, plan_changes
 else:
     __getattr__ = facade(
         __name__,
         {
             "eventlog.admin.declarations": "Declarations load_declarations",
-            "eventlog.admin.reconcile": "apply_declarations plan_changes",
-            "eventlog.admin.sizes": "DiskRoom NoRoom",
+            "eventlog.admin.reconcile": "NoRoom apply_declarations plan_changes",
         },
     )
 
 __all__ = [
-    "Declarations", "DiskRoom", "NoRoom", "apply_declarations", "load_declarations", "plan_changes",
+    "Declarations", "NoRoom", "apply_declarations", "load_declarations", "plan_changes",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 A copy is `<stream>.snapshot`, in the server's own form (a tar file compressed by S2), and `<stream>.json`, the description of the
 copy with the digest of the file. A restored stream is the same stream: sequences, times, and the incarnation that tables are
-bound to. It is closed until all of its records are there (`eventlog.admin.closed`).
+bound to. It is closed until all of its records are there (`eventlog.jetstream.api`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,20 @@ import attrs
 import msgspec
 from nats.aio.msg import Msg
 
-from eventlog.admin.closed import check_whole, closed, copy_of, opened
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
-from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call, persist
+from eventlog.jetstream.api import (
+    STORAGE_EXCEEDED,
+    STREAM_MISSING,
+    Refused,
+    answer_of,
+    ask,
+    call,
+    check_whole,
+    closed,
+    copy_of,
+    opened,
+    persist,
+)
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.files import make_private, sync
 

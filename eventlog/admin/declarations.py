@@ -51,7 +51,7 @@ class Stream:
     With `incarnation` it gets a random id in its metadata when it is created. With `keys_of` it has the keys of sealed events:
     `stream` has these events, and the category `erased` an aggregate for each erased key. It is never copied together with the
     others (`eventlog.admin.backup`), nor created while it has to be restored. `aim` is its declared size, if its size is fitted
-    to a disk (`eventlog.admin.sizes`).
+    to a disk (`eventlog.admin.reconcile`).
     """
 
     name: str

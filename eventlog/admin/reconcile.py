@@ -16,13 +16,13 @@ from typing import Any, Literal
 import attrs
 import structlog
 
-from eventlog.admin.closed import reason_of
 from eventlog.admin.declarations import Consumer, Declarations, Stream
-from eventlog.admin.sizes import AIM, DiskRoom, fitted
+from eventlog.embedded.nats import DiskRoom
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import (
     CONSUMER_EXISTS,
     CONSUMER_MISSING,
+    INCARNATION,
     NAME_IN_USE,
     NO_PEERS,
     STORAGE_EXCEEDED,
@@ -31,7 +31,9 @@ from eventlog.jetstream.api import (
     Refused,
     ask,
     call,
+    incarnation_of,
     persist,
+    reason_of,
 )
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
@@ -70,11 +72,15 @@ log = structlog.get_logger(__name__)
 PATIENCE = 15.0
 """Seconds: an election may take nine."""
 
+AIM = "aim"
+"""The key of the declared size in the metadata of a stream."""
+MIB = 1024**2
+LEAST = 8 * MIB
+_DIVIDED = 0.9
 _ROUNDS = 5
-_INCARNATION = "incarnation"
-_METADATA = frozenset({_INCARNATION, AIM})
-_ALWAYS = frozenset({"description", "allow_direct", "duplicate_window", "num_replicas", "max_msg_size", _INCARNATION})
-_BEARABLE = frozenset({"description", "max_bytes", "max_msg_size", "num_replicas", "compression", _INCARNATION, AIM})
+_METADATA = frozenset({INCARNATION, AIM})
+_ALWAYS = frozenset({"description", "allow_direct", "duplicate_window", "num_replicas", "max_msg_size", INCARNATION})
+_BEARABLE = frozenset({"description", "max_bytes", "max_msg_size", "num_replicas", "compression", INCARNATION, AIM})
 """Fields by which the server, whatever it has there, removes or moves no record, and hides none."""
 _KEYS_REMEDY = "restore the copy of the keys, or `projections streams apply --new-keys` gives them up"
 _FIXED_CONSUMER_FIELDS = frozenset({"deliver_policy", "ack_policy", "max_waiting"})
@@ -103,18 +109,6 @@ class Drift:
             remedy = f": {_KEYS_REMEDY}" if self.action == "by hand" else ""
             return f"{self.kind} {self.name}: missing ({self.action}{remedy})"
         return f"{self.kind} {self.name}: {self.field} is {self.found!r}, declared {self.wanted!r} ({self.action})"
-
-
-def incarnation_of(info: Mapping[str, Any]) -> str:
-    """Return the incarnation of a stream: the id in its metadata, or else an id derived from its creation time.
-
-    It distinguishes the stream from another one of the same name.
-
-    `info` is the server's answer to STREAM.INFO.
-    """
-    config = info["config"]
-    given: str | None = config.get("metadata", {}).get(_INCARNATION)
-    return given or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{config['name']} {info['created']}"))
 
 
 async def plan_changes(connection: Connection, declarations: Declarations, *, new_keys: bool = False) -> list[Drift]:
@@ -183,7 +177,7 @@ async def apply_declarations(
 ) -> list[Drift]:
     """Create and update all that may be changed, and return the other differences for a person. It is idempotent.
 
-    With the `room` of the server, declared sizes are aims (`eventlog.admin.sizes`). A stream of keys that is not there is left to
+    With the `room` of the server, declared sizes are aims (see `fitted`). A stream of keys that is not there is left to
     a person if the log has events sealed with its keys, since a restore replaces no stream; with `new_keys` it is created.
 
     A cluster that has just been started may lack a leader or some of its servers. They are awaited for `patience` seconds. Raises
@@ -239,7 +233,7 @@ async def _settle(connection: Connection, declarations: Declarations, kind: str,
 async def _create_stream(connection: Connection, stream: Stream) -> bool:
     config = {**stream.config, "name": stream.name}
     config["metadata"] = {
-        **({_INCARNATION: str(uuid.uuid4())} if stream.incarnation else {}),
+        **({INCARNATION: str(uuid.uuid4())} if stream.incarnation else {}),
         **({AIM: str(stream.aim)} if stream.aim is not None else {}),
     }
     try:
@@ -336,8 +330,8 @@ def _stream_drift(stream: Stream, info: Mapping[str, Any] | None) -> Iterator[Dr
         if not _same(wanted, has := found.get(field)):
             action: Action = "update" if _harmless(stream, field, wanted, found) else "by hand"
             yield Drift(stream.kind, stream.name, field, wanted, has, action)
-    if stream.incarnation and _INCARNATION not in metadata:
-        yield Drift(stream.kind, stream.name, _INCARNATION, incarnation_of(info), None, "update")
+    if stream.incarnation and INCARNATION not in metadata:
+        yield Drift(stream.kind, stream.name, INCARNATION, incarnation_of(info), None, "update")
     if stream.aim is not None and metadata.get(AIM) != str(stream.aim):
         yield Drift(stream.kind, stream.name, AIM, str(stream.aim), metadata.get(AIM), "update")
 
@@ -399,3 +393,48 @@ def _is_bearable(drift: Drift) -> bool:
 def _wider(wanted: int, found: int | None) -> bool:
     """Return whether a limit is at least as wide as another one. Below 1 there is no limit."""
     return wanted < 1 or (found is not None and 0 < found <= wanted)
+
+
+# The sizes of streams on a disk that is smaller than their declarations
+#
+# If the server has room for all declared sizes, each stream gets its declared size. Else the declared size is an aim: a stream
+# that is there keeps its size, a new one gets at least `LEAST`, and nine tenths of the room are divided in proportion to the
+# differences from the aims. No stream shrinks. At each later start, streams grow towards their aims if there is more room then.
+#
+# The aim is in the metadata of the stream. So a declaration with this size is not a difference.
+
+
+class NoRoom(Full):
+    """The disk is too small for streams of the least size."""
+
+
+def fitted(declarations: Declarations, found: Mapping[str, Mapping[str, Any]], room: DiskRoom) -> Declarations:
+    """Return the declarations with sizes that fit the room, and with the declared sizes as aims.
+
+    `found` has the configurations of the streams that are there, by name. Raises NoRoom.
+    """
+    aims = {stream.name: int(stream.config["max_bytes"]) for stream in declarations.streams}
+    present = {name: int(found[name].get("max_bytes", -1)) for name in aims.keys() & found.keys()}
+    sizes = _sizes(aims, present, room)
+    return attrs.evolve(
+        declarations,
+        streams=tuple(
+            attrs.evolve(stream, config={**stream.config, "max_bytes": sizes[stream.name]}, aim=aims[stream.name])
+            for stream in declarations.streams
+        ),
+    )
+
+
+def _sizes(aims: Mapping[str, int], present: Mapping[str, int], room: DiskRoom) -> Mapping[str, int]:
+    if sum(aims.values()) <= room.size:
+        return aims
+    least = {name: min(aim, max(present.get(name, 0), LEAST)) for name, aim in aims.items()}
+    need = sum(least.values())
+    if need > room.size and aims.keys() - present.keys():
+        raise NoRoom(
+            f"the disk of {room.directory} has room for {room.size // MIB} MiB of streams, and they need at least "
+            f"{need // MIB} MiB: make room on this disk, or choose a directory on another one with --data-dir"
+        )
+    lacking = sum(aims.values()) - need
+    share = max(0.0, room.size * _DIVIDED - need) / lacking if lacking else 0.0
+    return {name: min(aim, least[name] + int((aim - least[name]) * share)) for name, aim in aims.items()}

@@ -6,11 +6,14 @@ from eventlog.facade import facade
 
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from eventlog.embedded.access import BrokerAccess, BrokerUser, CredentialsDamaged
     from eventlog.embedded.child import ChildServer, DataDirectoryInUse
     from eventlog.embedded.die_with_parent import attached
     from eventlog.embedded.nats import (
         OLDEST_VERSION,
+        BrokerAccess,
+        BrokerUser,
+        CredentialsDamaged,
+        DiskRoom,
         EmbeddedServer,
         Membership,
         ServerFailed,
@@ -22,14 +25,14 @@ else:
     __getattr__ = facade(
         __name__,
         {
-            "eventlog.embedded.access": "BrokerAccess BrokerUser CredentialsDamaged",
+            "eventlog.embedded.nats": "OLDEST_VERSION BrokerAccess BrokerUser CredentialsDamaged DiskRoom EmbeddedServer "
+            "Membership ServerFailed free_port next_free_port obstacle",
             "eventlog.embedded.child": "ChildServer DataDirectoryInUse",
             "eventlog.embedded.die_with_parent": "attached",
-            "eventlog.embedded.nats": "OLDEST_VERSION EmbeddedServer Membership ServerFailed free_port next_free_port obstacle",
         },
     )
 
 __all__ = [
-    "OLDEST_VERSION", "BrokerAccess", "BrokerUser", "ChildServer", "CredentialsDamaged", "DataDirectoryInUse", "EmbeddedServer",
-    "Membership", "ServerFailed", "attached", "free_port", "next_free_port", "obstacle",
+    "OLDEST_VERSION", "BrokerAccess", "BrokerUser", "ChildServer", "CredentialsDamaged", "DataDirectoryInUse", "DiskRoom",
+    "EmbeddedServer", "Membership", "ServerFailed", "attached", "free_port", "next_free_port", "obstacle",
 ]  # fmt: skip

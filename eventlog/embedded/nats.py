@@ -1,28 +1,35 @@
 """A private nats-server: a child process with its own data directory, for one machine that has only Python.
 
 The server syncs each message before it acknowledges the message (`sync_interval: always`; nats-server's own default may lose
-two minutes). After an unclean stop the last blocks of each stream are copied aside before it starts (see
-`eventlog.embedded.black_box`). It listens on loopback only, and ends with the process that started it. On Linux the kernel ends
-it even after kill -9 of its parent (see `eventlog.embedded.die_with_parent`). Elsewhere it keeps running after such a kill, and
-the lock on the data directory names its pid.
+two minutes). It listens on loopback only, and ends with the process that started it. On Linux the kernel ends it even after
+kill -9 of its parent (see `eventlog.embedded.die_with_parent`). Elsewhere it keeps running after such a kill, and the lock on the
+data directory names its pid. Its users have passwords of 256 random bits in a file that only its owner can read.
+
+After a crash nats-server scans the blocks of its streams when it starts, and cuts a file at the first record that it cannot read:
+the records after it are gone, also whole ones. So the last blocks are copied aside before such a start: no other place has these
+records. If the blocks are as they were at the last copy, they are not copied again: a server that cannot be started does not push
+the first copy out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import filecmp
 import json
 import os
 import random
+import secrets
 import shutil
 import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import nats
@@ -30,12 +37,191 @@ import nats.aio.client
 import nats.errors
 import structlog
 
-from eventlog.admin.sizes import DiskRoom
-from eventlog.embedded.access import BrokerAccess
-from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.child import ChildServer, DataLock
 from eventlog.errors import EventLogError
 from eventlog.support.files import write_private
+
+log = structlog.get_logger(__name__)
+
+
+# The users
+
+
+ROUTE = "route"
+"""The user as which the servers of a cluster reach each other."""
+
+
+class CredentialsDamaged(EventLogError):
+    """The file with the passwords cannot be used; the text has the reason."""
+
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+@attrs.frozen(kw_only=True)
+class BrokerUser:
+    """A user of the server, and the subjects that are closed to it: all others are open."""
+
+    name: str
+    publish_denied: tuple[str, ...] = ()
+    subscribe_denied: tuple[str, ...] = ()
+
+    def permissions(self) -> dict[str, Any]:
+        """As in nats-server's configuration; empty for a user who may do anything."""
+        denied = {"publish": self.publish_denied, "subscribe": self.subscribe_denied}
+        return {what: {"deny": list(subjects)} for what, subjects in denied.items() if subjects}
+
+
+@attrs.frozen(kw_only=True)
+class BrokerAccess:
+    """The users of a server and their passwords. The first one is the operator, who may do anything."""
+
+    users: tuple[BrokerUser, ...]
+    passwords: Mapping[str, str] = attrs.field(repr=False)
+
+    @classmethod
+    def kept_in(cls, file: Path, users: Sequence[BrokerUser]) -> Self:
+        """The passwords of a file; missing ones are made and written, with mode 0600.
+
+        Raises CredentialsDamaged, OSError.
+        """
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        names = (*(user.name for user in users), ROUTE)
+        _make_passwords(file, {name: secrets.token_urlsafe(32) for name in names})
+        passwords = _read_passwords(file)
+        missing = [name for name in names if name not in passwords]
+        if missing:
+            passwords |= {name: secrets.token_urlsafe(32) for name in missing}
+            write_private(file, _passwords_text(passwords))
+        elif file.stat().st_mode & 0o077:
+            file.chmod(0o600)
+        return cls(users=tuple(users), passwords=passwords)
+
+    @property
+    def operator(self) -> str:
+        """The name of the user who may do anything."""
+        return self.users[0].name
+
+    def address(self, user: str, port: int) -> str:
+        """The address of a server on this machine for a user. It has the password in it: it is for no log."""
+        return f"nats://{user}:{self.passwords[user]}@127.0.0.1:{port}"
+
+    def configuration(self) -> dict[str, Any]:
+        """The part `authorization` of nats-server's configuration."""
+        entries = []
+        for user in self.users:
+            entry: dict[str, Any] = {"user": user.name, "password": self.passwords[user.name]}
+            if permissions := user.permissions():
+                entry["permissions"] = permissions
+            entries.append(entry)
+        return {"users": entries}
+
+    def route(self, port: int) -> str:
+        """The address at which another server of the cluster is reached."""
+        return f"nats://{ROUTE}:{self.passwords[ROUTE]}@127.0.0.1:{port}"
+
+    def route_configuration(self) -> dict[str, str]:
+        """The part `authorization` of a cluster in nats-server's configuration."""
+        return {"user": ROUTE, "password": self.passwords[ROUTE]}
+
+
+def _make_passwords(file: Path, passwords: Mapping[str, str]) -> None:
+    """Make the file unless it is there: of two processes that begin at the same moment, both get the passwords of one."""
+    if file.exists():
+        return
+    draft = file.with_name(f".{file.name}.{os.getpid()}.new")
+    write_private(draft, _passwords_text(passwords))
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink()
+
+
+def _passwords_text(passwords: Mapping[str, str]) -> str:
+    return json.dumps(passwords, indent=2) + "\n"
+
+
+def _read_passwords(file: Path) -> dict[str, str]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CredentialsDamaged(f"{file} is not JSON: remove it, and new passwords are made") from error
+    if not isinstance(content, dict) or not all(isinstance(one, str) and one for pair in content.items() for one in pair):
+        raise CredentialsDamaged(f"{file} has no names and passwords: remove it, and new passwords are made")
+    return content
+
+
+# The copies of the last blocks
+
+
+BESIDE = "before-recovery"
+"""The directory of the copies, in the data directory."""
+_MOST_COPIES = 2
+_RUNNING = "running"
+_BLOCKS = "**/streams/*/msgs"
+_MOST_BYTES = 8 * 1024**2
+"""Bytes of blocks that are copied of each stream at least, from its end."""
+
+
+class BlockCopies:
+    """Keeps the copies of one data directory. A marker file is in it from each start to a stop in good order."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._running = data_dir / _RUNNING
+
+    def before_start(self) -> Path | None:
+        """Copy the last blocks aside if the last stop was unclean. Return their directory; None if none were copied.
+
+        Raises OSError.
+        """
+        aside = self._copied() if self._running.exists() else None
+        self._running.touch()
+        return aside
+
+    def after_stop(self) -> None:
+        """The server has ended in good order."""
+        self._running.unlink(missing_ok=True)
+
+    def _copied(self) -> Path | None:
+        aside = self._data_dir / BESIDE / datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S.%fZ")
+        last = {Path(blocks.parent.name, block.name): block for blocks in self._data_dir.glob(_BLOCKS) for block in _last(blocks)}
+        older = sorted((self._data_dir / BESIDE).glob("*"))
+        if not last or (older and _is_copy(older[-1], last)):
+            return None
+        unfinished = self._data_dir / f"{BESIDE}.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        for place, block in last.items():
+            (unfinished / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(block, unfinished / place)
+        aside.parent.mkdir(exist_ok=True)
+        unfinished.rename(aside)
+        for copy in [*older, aside][:-_MOST_COPIES]:
+            shutil.rmtree(copy)
+        log.warning("nats-server was not stopped in good order: the last blocks of its streams are copied aside", to=str(aside))
+        return aside
+
+
+def _is_copy(directory: Path, blocks: Mapping[Path, Path]) -> bool:
+    """Whether a directory has exactly these blocks, with the same bytes."""
+    there = {file.relative_to(directory) for file in directory.rglob("*.blk")}
+    return there == set(blocks) and all(filecmp.cmp(block, directory / place, shallow=False) for place, block in blocks.items())
+
+
+def _last(blocks: Path) -> list[Path]:
+    """The last blocks of a stream, newest first."""
+    last, size = [], 0
+    for block in sorted(blocks.glob("*.blk"), key=lambda block: int(block.stem), reverse=True):
+        if size >= _MOST_BYTES:
+            break
+        last.append(block)
+        size += block.stat().st_size
+    return last
+
+
+# The ports
+
 
 _LOWEST, _HIGHEST = 12_000, 31_999
 """Below the ports that Linux gives to connections (`net.ipv4.ip_local_port_range`, from 32768 on): a port of that range, free a
@@ -47,9 +233,9 @@ _given: set[int] = set()
 
 def free_ports(count: int) -> list[int]:
     """Return `count` ports of 127.0.0.1 without a listener, all different."""
-    found: list[int] = []
+    ports: list[int] = []
     with ExitStack() as stack:
-        while len(found) < count:
+        while len(ports) < count:
             port = _dice.randint(_LOWEST, _HIGHEST)
             probe = stack.enter_context(socket.socket())
             try:
@@ -58,8 +244,8 @@ def free_ports(count: int) -> list[int]:
                 continue
             if port not in _given:
                 _given.add(port)
-                found.append(port)
-    return found
+                ports.append(port)
+    return ports
 
 
 def free_port() -> int:
@@ -81,6 +267,9 @@ def obstacle(port: int) -> str | None:
 def next_free_port(first: int) -> int:
     """Return the first port of 127.0.0.1 from `first` on that can be listened on; any free one if the next hundred cannot."""
     return next((port for port in range(first, first + 100) if obstacle(port) is None), 0) or free_port()
+
+
+# The server
 
 
 BINARY_VARIABLE = "EVENTLOG_NATS_SERVER"
@@ -111,8 +300,6 @@ def _script_directories() -> Iterator[str | None]:
     yield None  # the PATH
 
 
-log = structlog.get_logger(__name__)
-
 GIB = 1024**3
 MAX_PAYLOAD = 1024**2
 """Bytes of one message: the server's default, four times what an event may carry before it has to become a blob."""
@@ -129,6 +316,14 @@ _MEMORY_STORE = 64 * 1024**2
 _SELDOM = "2m"
 """The sync interval of nats-server by default."""
 _CLUSTER = "embedded"
+
+
+@attrs.frozen
+class DiskRoom:
+    """The bytes that the streams of a server may have, and its directory on the disk that limits them."""
+
+    size: int
+    directory: Path
 
 
 @attrs.frozen
@@ -187,7 +382,7 @@ class EmbeddedServer(ChildServer):
         self._durable = durable
         self._access = access
         self._lock: DataLock | None = None
-        self._black_box = BlackBox(data_dir)
+        self._block_copies = BlockCopies(data_dir)
         self._limit = 0
 
     @property
@@ -228,26 +423,26 @@ class EmbeddedServer(ChildServer):
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._lock is None:
             self._lock = await DataLock.take(self.data_dir)
-        await asyncio.to_thread(self._black_box.before_start)
+        await asyncio.to_thread(self._block_copies.before_start)
 
     async def _begin(self) -> None:
         """Run it until it answers: on the ports that it has, or on free ones. Raises ServerFailed."""
         assert self._lock is not None, "`_prepare` takes it"
-        wanted = self._port, self._http_port
-        for left in reversed(range(_TRIES)):
-            self._port = wanted[0] or free_port()
-            self._http_port = wanted[1] or free_port()
+        chosen = self._port, self._http_port
+        for later_tries in reversed(range(_TRIES)):
+            self._port = chosen[0] or free_port()
+            self._http_port = chosen[1] or free_port()
             try:
                 await self._answer(self._run(self._lock))
             except ServerFailed as error:
-                self._port, self._http_port = wanted
-                if not (left and 0 in wanted and _PORT_TAKEN in str(error)):  # another program was faster
+                self._port, self._http_port = chosen
+                if not (later_tries and 0 in chosen and _PORT_TAKEN in str(error)):  # another program was faster
                     raise
             else:
                 return
 
     def _ended(self) -> None:
-        self._black_box.after_stop()
+        self._block_copies.after_stop()
 
     def _release(self) -> None:
         if self._lock is not None:

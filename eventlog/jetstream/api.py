@@ -1,11 +1,16 @@
-"""Requests to JetStream's own interface (`$JS.API.>`), in its own JSON.
+"""Requests to JetStream's own interface (`$JS.API.>`), in its own JSON, and the state of a stream that its answers show.
 
 nats-py's manager does the same with typed copies of the configurations, which lag behind the server's.
+
+A closed stream has a subject that no process writes to, and its own subjects are in its metadata. nats-server restores a stream
+record by record. Until the end it shows the stream as if it were whole, and accepts messages for it. So a restored stream is
+closed until all of its records are there: readers wait, and no commit gets a sequence that belongs to a record.
 """
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -144,3 +149,98 @@ def delivery_of(reply: str) -> tuple[int, int]:
     tokens = reply.split(".")
     at = 4 if len(tokens) == PLAIN_ACK_TOKENS else 6
     return int(tokens[at]), int(tokens[at + 1])
+
+
+# The state of a stream by its configuration
+
+
+INCARNATION = "incarnation"
+"""The key of the id of a stream in its metadata."""
+_REPAIRED = "~"
+_SUBJECTS, _COPY = "subjects-before-closing", "restored-from"
+
+
+def incarnation_of(info: Mapping[str, Any]) -> str:
+    """Return the incarnation of a stream: the id in its metadata, or else an id derived from its creation time.
+
+    It distinguishes the stream from another one of the same name. `info` is the server's answer to STREAM.INFO.
+    """
+    config = info["config"]
+    id_: str | None = config.get("metadata", {}).get(INCARNATION)
+    return id_ or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{config['name']} {info['created']}"))
+
+
+def after_repair(incarnation: str) -> str:
+    """The incarnation of a stream after one more repair with tombstones: `x`, `x~1`, `x~2`."""
+    origin, _, number = incarnation.partition(_REPAIRED)
+    return f"{origin}{_REPAIRED}{int(number or 0) + 1}"
+
+
+def is_repaired(incarnation: str, before: str) -> bool:
+    """Whether a stream of this incarnation is a repaired stream of the incarnation `before`."""
+    origin, _, number = incarnation.partition(_REPAIRED)
+    earlier, _, earlier_number = before.partition(_REPAIRED)
+    return origin == earlier and int(number or 0) > int(earlier_number or 0)
+
+
+class StreamClosed(Unavailable):
+    """The stream is being repaired or restored. The commit was not stored."""
+
+
+def closed(config: Mapping[str, Any], *, copy: str | None = None) -> dict[str, Any]:
+    """Return the configuration with which a stream takes no writes.
+
+    `copy`: the SHA-256 of the snapshot that the stream is restored from. Readers wait then.
+    """
+    config = opened(config)
+    metadata = {**config["metadata"], _SUBJECTS: msgspec.json.encode(config["subjects"]).decode()}
+    if copy is not None:
+        metadata[_COPY] = copy
+    return {**config, "subjects": [f"closed.{config['name']}.>"], "metadata": metadata}
+
+
+def opened(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration with which the stream takes writes again; an open one as it is."""
+    metadata = dict(config.get("metadata") or {})
+    subjects = metadata.pop(_SUBJECTS, None)
+    metadata.pop(_COPY, None)
+    return {**config, "subjects": config["subjects"] if subjects is None else msgspec.json.decode(subjects), "metadata": metadata}
+
+
+def is_closed(config: Mapping[str, Any]) -> bool:
+    """Whether the stream takes no writes."""
+    return _SUBJECTS in (config.get("metadata") or {})
+
+
+def copy_of(config: Mapping[str, Any]) -> str | None:
+    """Return the SHA-256 of the snapshot that the stream is restored from; None if all of its records are there."""
+    copy: str | None = (config.get("metadata") or {}).get(_COPY)
+    return copy
+
+
+def reason_of(info: Mapping[str, Any]) -> str | None:
+    """Return why the stream takes no writes, or None if it is open. `info` is the server's answer to STREAM.INFO."""
+    config = info["config"]
+    if copy_of(config) is not None:
+        return (
+            f"the stream {config['name']} is being restored from a copy, and has {info['state']['messages']} records so far. "
+            "If the command was killed, `projections streams restore` with the same directory completes it"
+        )
+    if is_closed(config):
+        return (
+            f"the stream {config['name']} is being repaired. If the command was killed, `projections repair --apply` opens the "
+            "stream again"
+        )
+    return None
+
+
+def check_whole(info: Mapping[str, Any]) -> None:
+    """Raise StreamClosed if records of the stream are not restored yet: they are not lost."""
+    if copy_of(info["config"]) is not None:
+        raise StreamClosed(reason_of(info))
+
+
+def check_open(info: Mapping[str, Any]) -> None:
+    """Raise StreamClosed if the stream takes no writes."""
+    if (reason := reason_of(info)) is not None:
+        raise StreamClosed(reason)

@@ -15,10 +15,9 @@ from typing import Any
 
 import attrs
 
-from eventlog.admin.closed import check_open
-from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import Appended, Commit
 from eventlog.errors import IncarnationChanged, LogDamaged, LogDiverged, LogTruncated, Unavailable
+from eventlog.jetstream.api import check_open, incarnation_of
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import digest_of

@@ -11,10 +11,9 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import AggregateDamaged, IncarnationChanged, LogDiverged, SequenceGap, Unavailable
-from eventlog.jetstream.api import Refused
+from eventlog.jetstream.api import Refused, incarnation_of
 from eventlog.jetstream.fence import StillLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.pull import ConsumerLost, Hole, Pull

@@ -14,9 +14,18 @@ from typing import Any
 import attrs
 import msgspec
 
-from eventlog.admin.reconcile import incarnation_of
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
+from eventlog.jetstream.api import (
+    NO_MESSAGE,
+    STREAM_MISSING,
+    WRONG_LAST_SEQUENCE,
+    Refused,
+    answer_of,
+    ask,
+    call,
+    incarnation_of,
+    persist,
+)
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Key

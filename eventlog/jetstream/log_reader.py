@@ -7,10 +7,9 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
 
-from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit, RecordedEvent
 from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
-from eventlog.jetstream.api import persist, subjects_of
+from eventlog.jetstream.api import incarnation_of, persist, subjects_of
 from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.follower import Follower
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage

@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from eventlog.admin.closed import check_whole
 from eventlog.commit import Commit, CommitDecoder
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, TIMEOUT, Refused, ask
+from eventlog.jetstream.api import NO_MESSAGE, TIMEOUT, Refused, ask, check_whole
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.jetstream.transport.reply_router import NatsReply
 

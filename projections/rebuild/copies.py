@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from eventlog.admin.repair.rewriting import is_repaired
+from eventlog.jetstream.api import is_repaired
 from projections.errors import CopyRefused
 from projections.store import Checkpoint, Reader, Store
 

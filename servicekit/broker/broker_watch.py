@@ -13,8 +13,7 @@ import structlog
 
 from eventlog import Unavailable
 from eventlog.admin.declarations import Stream
-from eventlog.admin.reconcile import danger_of, lacking_replicas
-from eventlog.admin.sizes import AIM
+from eventlog.admin.reconcile import AIM, danger_of, lacking_replicas
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import STREAM_MISSING, Refused, call
 from eventlog.jetstream.transport.connection import Connection

@@ -18,9 +18,8 @@ import nats.errors
 import psutil
 import pytest
 
-from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.child import DataDirectoryInUse
-from eventlog.embedded.nats import EmbeddedServer, ServerFailed, free_port
+from eventlog.embedded.nats import BlockCopies, EmbeddedServer, ServerFailed, free_port
 from tests.support.log.damage import flip
 from tests.support.log.nats import plain_client
 from tests.support.waiting import wait_until
@@ -249,7 +248,7 @@ def test_a_copy_for_which_there_is_no_room_takes_the_place_of_no_other_one(
 ) -> None:
     blocks = tmp_path / "jetstream/$G/streams/S/msgs"
     blocks.mkdir(parents=True)
-    box = BlackBox(tmp_path)
+    box = BlockCopies(tmp_path)
     for content in (b"first", b"second", b"third"):
         (blocks / "1.blk").write_bytes(content)
         box.before_start()

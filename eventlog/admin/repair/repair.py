@@ -14,15 +14,13 @@ import msgspec
 import structlog
 
 from eventlog.admin.backup import back_up, described, encoded, restore
-from eventlog.admin.closed import check_whole, closed, is_closed, opened
 from eventlog.admin.copy_check import check_copy
-from eventlog.admin.reconcile import incarnation_of
 from eventlog.admin.repair.diagnosis import Diagnosis, Fault, Witness, each_leads
-from eventlog.admin.repair.rewriting import DUPLICATES, Operator, Rewriting, after_repair
+from eventlog.admin.repair.rewriting import DUPLICATES, Operator, Rewriting
 from eventlog.admin.repair.sources import RepairSource
 from eventlog.admin.throw_away import throw_away_server
 from eventlog.errors import EventLogError
-from eventlog.jetstream.api import ask, call
+from eventlog.jetstream.api import INCARNATION, after_repair, ask, call, check_whole, closed, incarnation_of, is_closed, opened
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
@@ -33,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 DAMAGED, REPAIRED = "damaged", "repaired"
 """Directories of the two copies: the stream before and after the repair."""
-_REPAIRS, _INCARNATION = "repairs", "incarnation"
+_REPAIRS = "repairs"
 _KEPT = 50
 """Repairs that a stream keeps in its metadata."""
 
@@ -200,7 +198,7 @@ class StreamRepair:
         file = directory / f"{self._stream}.json"
         metadata = {
             **config["metadata"],
-            _INCARNATION: plan.incarnation if same else after_repair(plan.incarnation),
+            INCARNATION: plan.incarnation if same else after_repair(plan.incarnation),
             _REPAIRS: msgspec.json.encode([*_noted(config), *self._notes(plan)][-_KEPT:]).decode(),
         }
         copied = attrs.evolve(

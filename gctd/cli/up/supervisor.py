@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from eventlog import write_private
-from eventlog.admin import DiskRoom, NoRoom, apply_declarations
-from eventlog.embedded import CredentialsDamaged, DataDirectoryInUse, EmbeddedServer, ServerFailed
+from eventlog.admin import NoRoom, apply_declarations
+from eventlog.embedded import CredentialsDamaged, DataDirectoryInUse, DiskRoom, EmbeddedServer, ServerFailed
 from eventlog.jetstream import Connection
 from gctd.cli.up.children import ChildProcess, StartFailed, Supervised
 from gctd.cli.up.console import Console

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.admin.closed import closed
 from eventlog.admin.declarations import Stream, load_declarations
 from eventlog.admin.reconcile import danger_of, lacking_replicas
+from eventlog.jetstream.api import closed
 
 DECLARED = {stream.name: stream for stream in load_declarations(replicas=3).irreplaceable}
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.admin.declarations import Declarations, load_declarations, parse
-from eventlog.admin.reconcile import apply_declarations, plan_changes
-from eventlog.admin.sizes import LEAST, MIB, DiskRoom, NoRoom, fitted
+from eventlog.admin.reconcile import LEAST, MIB, NoRoom, apply_declarations, fitted, plan_changes
+from eventlog.embedded import DiskRoom
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 

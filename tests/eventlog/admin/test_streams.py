@@ -12,11 +12,10 @@ import pytest
 import pytest_asyncio
 
 from eventlog.admin.declarations import DeclarationInvalid, Declarations, load_declarations, parse
-from eventlog.admin.reconcile import Drift, apply_declarations, incarnation_of, plan_changes
-from eventlog.embedded.access import BrokerAccess, BrokerUser
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.admin.reconcile import Drift, apply_declarations, plan_changes
+from eventlog.embedded.nats import BrokerAccess, BrokerUser, EmbeddedServer
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import Refused, call
+from eventlog.jetstream.api import Refused, call, incarnation_of
 from eventlog.jetstream.transport.connection import Connection
 
 MINUTE = 60 * 1_000_000_000

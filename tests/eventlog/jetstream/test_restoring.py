@@ -13,12 +13,11 @@ import pytest
 from eventlog import Registry, Unavailable
 from eventlog.admin import backup
 from eventlog.admin.backup import StreamThere, back_up, described, restore
-from eventlog.admin.closed import StreamClosed, closed
 from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.jetstream.api import call
+from eventlog.jetstream.api import StreamClosed, call, closed
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader

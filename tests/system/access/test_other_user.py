@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.embedded.access import BrokerAccess, BrokerUser
-from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.nats import BrokerAccess, BrokerUser, EmbeddedServer
 from eventlog.jetstream.transport.connection import Connection
 from terminalkit.runtime.serving import PRIVATE
 
