@@ -40,7 +40,10 @@ class _Type:
             fields = self.upcasters[version](fields)
             version += 1
         if version != self.version:
-            raise msgspec.ValidationError(f"{self.name} version {version} is newer than this program (it knows {self.version})")
+            raise msgspec.ValidationError(
+                f"this program knows {self.name} up to version {self.version}: run the program that wrote it, or set the data "
+                "aside and begin with an empty log"
+            )
         return msgspec.convert(fields, self.cls)
 
 

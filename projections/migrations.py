@@ -19,7 +19,9 @@ from projections.store import Reader, SchemaVersion, Store
 
 log = structlog.get_logger(__name__)
 
-_FILE = re.compile(r"([0-9]{6})_([a-z0-9_]+)\.(up|down)\.([a-z]+)\.sql")
+_WHAT_TO_DO = "run the program that made it, or set the database aside: the tables are filled from the event log"
+"""The way on from a database of another version of the program."""
+_FILE = re.compile(r"([0-9]{6})_([a-z0-9_]+)\.(up|down)(?:\.([a-z]+))?\.sql")
 
 
 @attrs.frozen
@@ -36,14 +38,17 @@ class Migration:
 
 
 def migrations_of(model: ReadModel, dialect: str) -> Sequence[Migration]:
-    """The migrations of a read model in a dialect, by number. Raises MigrationError where the files are not complete."""
+    """The migrations of a read model in a dialect, by number. A file without a dialect is for all of them.
+
+    Raises MigrationError where the files are not complete.
+    """
     found: dict[int, dict[str, tuple[str, str]]] = {}
     for file, text in model.migration_files():
         matched = _FILE.fullmatch(file)
         if matched is None:
-            raise MigrationError(f"{model.migrations}: {file} is not named <number>_<name>.<up|down>.<dialect>.sql")
+            raise MigrationError(f"{model.migrations}: {file} is not named <number>_<name>.<up|down>[.<dialect>].sql")
         number, name, direction, of = matched.groups()
-        if of != dialect:
+        if of not in (None, dialect):
             continue
         directions = found.setdefault(int(number), {})
         if direction in directions:
@@ -125,7 +130,7 @@ class Migrations:
             )
         if version.version > len(self._all):
             raise MigrationError(
-                f"the schema is at version {version.version}, this program knows {len(self._all)}: it was made by a newer one"
+                f"the schema is at version {version.version}, and this program knows {len(self._all)}: {_WHAT_TO_DO}"
             )
         return version
 
@@ -161,7 +166,7 @@ async def migrate(store: Store, model: ReadModel) -> None:
 async def check_tables(store: Reader, model: ReadModel) -> None:
     """See that each declared table is in the database as declared: columns, order, types, key. Raises MigrationError."""
     if problem := await table_problem(store, model):
-        raise MigrationError(problem)
+        raise MigrationError(f"{problem}. It is the database of another program: {_WHAT_TO_DO}")
 
 
 async def table_problem(store: Reader, model: ReadModel) -> str | None:
@@ -180,10 +185,7 @@ def _difference(table: Table, found: Sequence[StoredColumn]) -> str | None:
     if names != table.names:
         return f"its columns are {', '.join(names)}, declared are {', '.join(table.names)}"
     if not all(column.strict for column in found):
-        return (
-            "it is not STRICT, so SQLite would store any value in any column. End its CREATE TABLE with STRICT, and remove the "
-            "database: it is filled from the log"
-        )
+        return "it is not STRICT, so SQLite would store any value in any column. End its CREATE TABLE with STRICT"
     for declared, column in zip(table.columns, found, strict=True):
         if declared.type not in column.holds:
             return f"column {column.name!r} is {column.type or 'without a type'}, which cannot hold {declared.type}"

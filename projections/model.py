@@ -228,9 +228,10 @@ class SettingNames:
 class ReadModel:
     """The projections over one stream that live in one database and are read together.
 
-    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001. Without one, the
-    only migration makes the declared tables, without indexes besides the keys'; if the tables are declared otherwise later, new
-    ones are filled from the log.
+    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001; one file
+    `<number>_<name>.<up|down>.sql` if both databases take the same statements. Without a package, the only migration makes the
+    declared tables, without indexes besides the keys'. If the tables are declared otherwise later, new ones are filled from the
+    log.
 
     `settings` are the names under which the service is configured; by default `<NAME>_…` and `.<name>.yaml`.
 

@@ -105,8 +105,8 @@ _MODEL = ReadModel(
     projections=(
         Projection("repos", 1, (REPOS,), {REPO.category: _repo}, latest=frozenset({REPO.category})),
         Projection("tracked_refs", 1, (TRACKED_REFS,), {REPO.category: _tracked_refs}),
-        Projection("tasks", 4, (TASKS,), {TASK.category: _task}, latest=frozenset({TASK.category})),
-        Projection("analyses", 5, (ANALYSES,), {TASK.category: _analysis}),
+        Projection("tasks", 1, (TASKS,), {TASK.category: _task}, latest=frozenset({TASK.category})),
+        Projection("analyses", 1, (ANALYSES,), {TASK.category: _analysis}),
         Projection("verdicts", 1, (VERDICTS,), {verdict.CATEGORY: _verdict}, latest=frozenset({verdict.CATEGORY})),
         Projection("deliveries", 1, (DELIVERIES,), {DELIVERY.category: _delivery}, latest=frozenset({DELIVERY.category})),
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),

@@ -101,7 +101,6 @@ def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ..
         analysis.analyzed_at,
         analysis.duration_ms,
         sequence,
-        analysis.id,
         task.rescores.task if task.rescores else analysis.reused_from or None,
         task.rescores.sequence if task.rescores else sequence,
         analysis.sandbox,
@@ -112,6 +111,7 @@ def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ..
         task.baseline,
         analysis.sources.digest if analysis.sources else None,
         analysis.store_source,
+        analysis.id,
     )
 
 

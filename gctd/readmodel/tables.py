@@ -91,7 +91,6 @@ ANALYSES = Table(
         Column("analyzed_at", "timestamp"),
         Column("duration_ms", "integer"),
         Column("sequence", "integer"),
-        Column("analysis_id"),
         Column("rescored_from"),
         Column("measured", "integer"),
         Column("sandbox"),
@@ -102,6 +101,7 @@ ANALYSES = Table(
         Column("baseline", "boolean"),
         Column("sources_digest"),
         Column("store_source"),
+        Column("analysis_id"),
     ),
     key=("task_id",),
 )

@@ -112,7 +112,7 @@ _MODEL = ReadModel(
     projections=(
         Projection(
             "ledger",
-            2,
+            1,
             (CATEGORIES, PRODUCTS, PRODUCT_VERSIONS, MOVEMENTS),
             {category.CATEGORY_CATEGORY: _category, product.CATEGORY: _product},
         ),

@@ -18,3 +18,9 @@ CREATE TABLE repos (
     updated_at TIMESTAMPTZ NOT NULL,
     sequence BIGINT NOT NULL
 );
+CREATE TABLE tracked_refs (
+    repo TEXT COLLATE "C" NOT NULL,
+    subdir TEXT COLLATE "C" NOT NULL,
+    tracked TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (repo, subdir)
+);

@@ -18,3 +18,9 @@ CREATE TABLE repos (
     updated_at TEXT NOT NULL,
     sequence INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE tracked_refs (
+    repo TEXT NOT NULL,
+    subdir TEXT NOT NULL,
+    tracked TEXT NOT NULL,
+    PRIMARY KEY (repo, subdir)
+) STRICT;

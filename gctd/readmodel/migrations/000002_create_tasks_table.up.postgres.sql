@@ -20,5 +20,8 @@ CREATE TABLE tasks (
     analysis_id TEXT COLLATE "C",
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
-    sequence BIGINT NOT NULL
+    sequence BIGINT NOT NULL,
+    attempts JSON NOT NULL,
+    commit_sha TEXT COLLATE "C",
+    rescored_from TEXT COLLATE "C"
 );

@@ -20,5 +20,8 @@ CREATE TABLE tasks (
     analysis_id TEXT,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
-    sequence INTEGER NOT NULL
+    sequence INTEGER NOT NULL,
+    attempts TEXT NOT NULL,
+    commit_sha TEXT,
+    rescored_from TEXT
 ) STRICT;

@@ -22,5 +22,15 @@ CREATE TABLE analyses (
     uncovered JSON NOT NULL,
     analyzed_at TIMESTAMPTZ NOT NULL,
     duration_ms BIGINT NOT NULL,
-    sequence BIGINT NOT NULL
+    sequence BIGINT NOT NULL,
+    rescored_from TEXT COLLATE "C",
+    measured BIGINT NOT NULL,
+    sandbox TEXT COLLATE "C" NOT NULL,
+    known JSON NOT NULL,
+    states JSON NOT NULL,
+    platform TEXT COLLATE "C" NOT NULL,
+    source TEXT COLLATE "C" NOT NULL,
+    baseline BOOLEAN NOT NULL,
+    sources_digest TEXT COLLATE "C",
+    store_source TEXT COLLATE "C" NOT NULL
 );

@@ -22,5 +22,15 @@ CREATE TABLE analyses (
     uncovered TEXT NOT NULL,
     analyzed_at TEXT NOT NULL,
     duration_ms INTEGER NOT NULL,
-    sequence INTEGER NOT NULL
+    sequence INTEGER NOT NULL,
+    rescored_from TEXT,
+    measured INTEGER NOT NULL,
+    sandbox TEXT NOT NULL,
+    known TEXT NOT NULL,
+    states TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    source TEXT NOT NULL,
+    baseline INTEGER NOT NULL,
+    sources_digest TEXT,
+    store_source TEXT NOT NULL
 ) STRICT;

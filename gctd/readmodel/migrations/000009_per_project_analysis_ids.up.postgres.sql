@@ -1,2 +1,3 @@
 ALTER TABLE analyses ADD COLUMN analysis_id TEXT COLLATE "C" NOT NULL DEFAULT '';
-CREATE INDEX analyses_by_analysis_id ON analyses (analysis_id, sequence DESC);
+CREATE INDEX analyses_by_analysis_id ON analyses (analysis_id, measured DESC, sequence DESC);
+CREATE INDEX analyses_by_commit ON analyses (analysis_id, commit_sha, sequence);

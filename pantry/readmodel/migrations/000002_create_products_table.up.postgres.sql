@@ -31,3 +31,10 @@ CREATE TABLE product_versions (
     stock BIGINT NOT NULL CHECK (stock >= 0),
     PRIMARY KEY (ean13, sequence, position)
 );
+CREATE TABLE barcodes (
+    code TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (length(code) <= 14),
+    product_ean13 TEXT COLLATE "C" NOT NULL,
+    factor BIGINT NOT NULL CHECK (factor > 0),
+    assigned_at TIMESTAMPTZ NOT NULL,
+    sequence BIGINT NOT NULL
+);

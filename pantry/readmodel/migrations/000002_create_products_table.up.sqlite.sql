@@ -31,3 +31,10 @@ CREATE TABLE product_versions (
     stock INTEGER NOT NULL CHECK (stock >= 0),
     PRIMARY KEY (ean13, sequence, position)
 ) STRICT;
+CREATE TABLE barcodes (
+    code TEXT NOT NULL PRIMARY KEY CHECK (length(code) <= 14),
+    product_ean13 TEXT NOT NULL,
+    factor INTEGER NOT NULL CHECK (factor > 0),
+    assigned_at TEXT NOT NULL,
+    sequence INTEGER NOT NULL
+) STRICT;

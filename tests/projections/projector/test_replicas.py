@@ -178,7 +178,7 @@ async def test_a_program_that_knows_fewer_migrations_does_not_write(postgres_url
     """One of an older version, that was left running."""
     async with PostgresStore(postgres_url) as store:
         await store.migrate("", before=SchemaVersion(0), after=SchemaVersion(9), projections=())
-        with pytest.raises(ProjectorStopped, match="made by a newer one") as caught:
+        with pytest.raises(ProjectorStopped, match="set the database aside") as caught:
             await Projector(log, store, MODEL).run()
         assert isinstance(caught.value.__cause__, MigrationError)
 

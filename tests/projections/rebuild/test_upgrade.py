@@ -177,7 +177,7 @@ async def test_the_tables_of_a_newer_program_are_left_alone(nats_url: str, datab
         await Book(log).append_randomly(100, accounts=20, seed=1)
         async with served(log, database_url, MODEL) as (side, _):
             await side.projector.wait_for(100, 20)
-        with pytest.raises(MigrationError, match="it was made by a newer one"):
+        with pytest.raises(MigrationError, match="run the program that made it, or set the database aside"):
             async with served(log, database_url, OLDER):
                 pass
         async with copies_at(database_url).store(CopyPart.NEW) as copy:
@@ -298,7 +298,7 @@ async def test_one_whose_tables_a_newer_program_has_changed_is_not_ready(nats_ur
                 await wait_until(partial(_is_ready, side), timeout=30)
             await Migrations(store, MODEL).up()
             for side in (leads, stands_by):
-                await wait_until(partial(_says, side, "it was made by a newer one"), timeout=30)
+                await wait_until(partial(_says, side, "run the program that made it"), timeout=30)
 
 
 WIDE = Table("owners", (Column("owner"), Column("account"), Column("sequence", "integer")), key=("owner",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -30,11 +30,13 @@ class OtherFiles(ReadModel):
         return self.files
 
 
-def with_files(**files: str) -> ReadModel:
+def with_files(shared: Mapping[str, str] | None = None, /, **files: str) -> ReadModel:
+    """The read model with these migrations in each dialect; `shared` are files for all dialects."""
     model = OtherFiles(**{field.name: getattr(MODEL, field.name) for field in attrs.fields(ReadModel)})
     texts = [(name.replace("__", "."), text) for name, text in files.items()]
     named = tuple((f"{name}.{dialect}.sql", text) for name, text in texts for dialect in ("sqlite", "postgres"))
-    object.__setattr__(model, "files", named)
+    for_all = tuple((f"{name.replace('__', '.')}.sql", text) for name, text in (shared or {}).items())
+    object.__setattr__(model, "files", named + for_all)
     return model
 
 
@@ -103,7 +105,7 @@ async def test_a_dirty_schema_is_left_alone_until_somebody_says_what_it_is(store
 
 async def test_a_schema_of_a_newer_program_is_refused(store: EitherStore) -> None:
     await store.migrate("", before=SchemaVersion(0), after=SchemaVersion(5), projections=())
-    with pytest.raises(MigrationError, match="at version 5, this program knows 4"):
+    with pytest.raises(MigrationError, match="at version 5, and this program knows 4: run the program that made it"):
         await Migrations(store, MODEL).up()
 
 
@@ -140,6 +142,15 @@ async def test_a_migration_that_fails_is_named_and_those_before_it_stay(store: E
 def test_migration_files_that_are_not_complete_are_refused(files: dict[str, str], complaint: str) -> None:
     with pytest.raises(MigrationError, match=complaint):
         migrations_of(with_files(**files), "sqlite")
+
+
+def test_a_file_without_a_dialect_is_for_every_database() -> None:
+    model = with_files({"000001_one__down": "DROP TABLE one;"}, **{"000001_one__up": "CREATE TABLE one (a INTEGER);"})
+    for dialect in ("sqlite", "postgres"):
+        assert migrations_of(model, dialect) == [Migration(1, "one", "CREATE TABLE one (a INTEGER);", "DROP TABLE one;")]
+    both = with_files({"000001_one__up": ""}, **{"000001_one__up": "", "000001_one__down": ""})
+    with pytest.raises(MigrationError, match="two migrations 000001 up"):
+        migrations_of(both, "sqlite")
 
 
 def test_migrations_of_another_dialect_are_another_matter() -> None:

@@ -17,6 +17,7 @@ import attrs
 import pantry.readmodel as read_model
 from eventlog import Commit
 from pantry.readmodel import MODEL
+from projections.migrations import migrations_of
 from projections.model import Change, Column, Projection, Put, ReadModel, Table
 from projections.projector.projector import Projector
 from projections.rebuild import rebuild
@@ -30,12 +31,11 @@ class Newer(ReadModel):
 
     def migration_files(self) -> Iterable[tuple[str, str]]:
         """File name and text of every migration file."""
-        name = f"{1 + len([*super().migration_files()]) // 4:06d}_create_seen_table"
+        name = f"{1 + len(migrations_of(MODEL, 'sqlite')):06d}_create_seen_table"
         made = "CREATE TABLE seen (subject TEXT NOT NULL PRIMARY KEY, sequence {} NOT NULL){};"
         sqlite, postgres = made.format("INTEGER", " STRICT"), made.format("BIGINT", "")
         more = [(f"{name}.up.sqlite.sql", sqlite), (f"{name}.up.postgres.sql", postgres)]
-        more += [(f"{name}.down.{dialect}.sql", "DROP TABLE seen;") for dialect in ("sqlite", "postgres")]
-        return [*super().migration_files(), *more]
+        return [*super().migration_files(), *more, (f"{name}.down.sql", "DROP TABLE seen;")]
 
 
 def seen(commit: Commit) -> Iterable[Change]:

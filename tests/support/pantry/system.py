@@ -18,6 +18,7 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel import MODEL
+from projections.migrations import migrations_of
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at
@@ -29,10 +30,7 @@ from tests.support.waiting import wait_until
 FLOUR = "4006381333931"
 MILK = "5901234123457"
 API = "/api/v1"
-MIGRATIONS = sorted(
-    file.name.removesuffix(".up.sqlite.sql").replace("_", " ", 1)
-    for file in (ROOT / "pantry" / "readmodel" / "migrations").glob("*.up.sqlite.sql")
-)
+MIGRATIONS = [str(migration) for migration in migrations_of(MODEL, "sqlite")]
 """The migrations of the read model as `pantry migrate` prints them, in their order."""
 
 

@@ -1,0 +1,2 @@
+DROP TABLE tracked_refs;
+DROP TABLE repos;

@@ -1,1 +1,0 @@
-CREATE UNIQUE INDEX repos_by_url ON repos (url);

@@ -1,1 +1,0 @@
-CREATE INDEX tasks_alive ON tasks (status, waiting_since) WHERE status IN ('queued', 'pending', 'running');

@@ -1,1 +1,0 @@
-DROP INDEX analyses_by_project;

@@ -1,1 +1,0 @@
-CREATE INDEX analyses_by_project ON analyses (repo_id, project, sequence DESC);

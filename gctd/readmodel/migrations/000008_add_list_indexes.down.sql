@@ -1,0 +1,10 @@
+DROP INDEX deliveries_under_way;
+DROP INDEX verdicts_waiting;
+DROP INDEX analyses_by_url;
+DROP INDEX analyses_by_project;
+DROP INDEX tasks_alive_by_repo;
+DROP INDEX tasks_alive;
+DROP INDEX tasks_by_repo;
+DROP INDEX tasks_by_status;
+DROP INDEX tasks_by_created_at;
+DROP INDEX repos_by_url;

@@ -1,0 +1,10 @@
+CREATE UNIQUE INDEX repos_by_url ON repos (url);
+CREATE INDEX tasks_by_created_at ON tasks (created_at DESC, id DESC);
+CREATE INDEX tasks_by_status ON tasks (status, created_at DESC, id DESC);
+CREATE INDEX tasks_by_repo ON tasks (repo_id, created_at DESC, id DESC);
+CREATE INDEX tasks_alive ON tasks (status, waiting_since) WHERE status IN ('queued', 'pending', 'running');
+CREATE INDEX tasks_alive_by_repo ON tasks (repo_id) WHERE status IN ('queued', 'pending', 'running');
+CREATE INDEX analyses_by_project ON analyses (repo_id, project, ref, measured DESC, sequence DESC);
+CREATE INDEX analyses_by_url ON analyses (repo_url, project);
+CREATE INDEX verdicts_waiting ON verdicts (asked_at, id) WHERE result = 'unknown';
+CREATE INDEX deliveries_under_way ON deliveries (received_at, id) WHERE status <> 'ended';

@@ -1,2 +1,0 @@
-DROP INDEX analyses_by_analysis_id;
-ALTER TABLE analyses DROP COLUMN analysis_id;

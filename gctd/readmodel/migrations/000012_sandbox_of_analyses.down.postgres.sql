@@ -1,1 +1,0 @@
-ALTER TABLE analyses DROP COLUMN sandbox;

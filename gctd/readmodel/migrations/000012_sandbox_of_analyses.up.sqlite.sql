@@ -1,1 +1,0 @@
-ALTER TABLE analyses ADD COLUMN sandbox TEXT NOT NULL DEFAULT '';

@@ -1,2 +1,0 @@
-DROP TABLE verdicts;
-ALTER TABLE analyses DROP COLUMN baseline;

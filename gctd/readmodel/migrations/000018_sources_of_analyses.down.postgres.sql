@@ -1,2 +1,0 @@
-ALTER TABLE analyses DROP COLUMN store_source;
-ALTER TABLE analyses DROP COLUMN sources_digest;

@@ -1,2 +1,0 @@
-ALTER TABLE analyses ADD COLUMN sources_digest TEXT COLLATE "C";
-ALTER TABLE analyses ADD COLUMN store_source TEXT COLLATE "C" NOT NULL DEFAULT '';

@@ -1,2 +1,0 @@
-DROP INDEX tasks_by_status;
-DROP INDEX analyses_by_url;

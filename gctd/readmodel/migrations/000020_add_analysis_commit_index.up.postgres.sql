@@ -1,1 +1,0 @@
-CREATE INDEX analyses_by_commit ON analyses (analysis_id, commit_sha, sequence);

@@ -1,0 +1,3 @@
+DROP TABLE barcodes;
+DROP TABLE product_versions;
+DROP TABLE products;

@@ -1,2 +1,0 @@
-DROP TABLE product_versions;
-DROP TABLE products;

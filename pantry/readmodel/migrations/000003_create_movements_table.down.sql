@@ -1,0 +1,3 @@
+DROP TABLE stocktakes;
+DROP TABLE erasures;
+DROP TABLE movements;

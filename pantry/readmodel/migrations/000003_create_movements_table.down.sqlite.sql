@@ -1,2 +1,0 @@
-DROP TABLE erasures;
-DROP TABLE movements;

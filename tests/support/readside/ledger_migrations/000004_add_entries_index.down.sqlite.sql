@@ -1,1 +1,0 @@
-DROP INDEX entries_by_time;

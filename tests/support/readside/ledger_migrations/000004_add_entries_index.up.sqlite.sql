@@ -1,1 +1,0 @@
-CREATE INDEX entries_by_time ON entries (at);
