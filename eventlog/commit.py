@@ -110,15 +110,20 @@ class Proposal:
     """A commit, the aggregate it belongs to, and the guard: there is no way to write without one.
 
     `expected` is the sequence of the aggregate's last commit, 0 if it must not exist yet; `prev` is the digest of that
-    commit (`Commit.digest`, `Appended.digest`), None if there is none or if it is not known. Of several proposals with one `key`
-    within the stream's `duplicate_window` one is stored, whatever their aggregates.
+    commit (`Commit.digest`, `Appended.digest`), None if there is none. One without the other raises ValueError. Of several
+    proposals with one `key` within the stream's `duplicate_window` one is stored, whatever their aggregates.
     """
 
     aggregate: AggregateId
     expected: int = attrs.field(validator=attrs.validators.ge(0))
     commit: NewCommit
-    prev: str | None = None
+    prev: str | None = attrs.field(default=None)
     key: str | None = None
+
+    @prev.validator
+    def _check(self, _: object, prev: str | None) -> None:
+        if (prev is None) != (self.expected == 0):
+            raise ValueError(f"a proposal after sequence {self.expected} of {self.aggregate.subject} with prev={prev!r}")
 
 
 @attrs.frozen
@@ -257,7 +262,7 @@ class Commit(msgspec.Struct, gc=False, eq=False):
 
     @property
     def prev(self) -> str | None:
-        """The digest of the aggregate's previous commit; None in the first one, and in commits of programs without a chain."""
+        """The digest of the aggregate's previous commit; None in the first one."""
         return self.body.prev
 
     @property

@@ -85,10 +85,10 @@ class ChainBroken(ProjectionError):
 
     status = HTTPStatus.CONFLICT
 
-    def __init__(self, sequence: int, guard: int) -> None:
+    def __init__(self, sequence: int, problem: str) -> None:
         super().__init__(
-            f"sequence {sequence} was decided on another commit of its aggregate than the one at sequence {guard}: the log has "
-            "lost or changed a record that the writer knew. `projections repair` shows how the log can be repaired"
+            f"sequence {sequence} does not follow the commit before it: {problem}. The log has lost or changed a record that the "
+            "writer knew. `projections repair` shows how the log can be repaired"
         )
 
 

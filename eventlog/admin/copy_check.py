@@ -5,64 +5,21 @@ The server that makes a snapshot copies files, also damaged ones, and does not r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from http import HTTPStatus
+from math import inf
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from eventlog.admin.backup import StreamCopy, described, restore
 from eventlog.admin.throw_away import throw_away_server
-from eventlog.commit import Commit
-from eventlog.errors import EventLogError, StateLost
+from eventlog.errors import EventLogError
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.chain import beginning, digest_of, fingerprints, rolled, text_of
-
-Fold = Callable[[Iterable[Any], Any], Any]
-"""`Decider.fold` of a category: events and the state before them give the state after them."""
-
-
-def contradiction(commit: Commit, before: Commit | None, fold: Fold) -> str:
-    """The difference between the state of a commit and its events, in words; empty if there is none.
-
-    `before` is the previous commit of the aggregate, None for the first one. Tombstones, and states after a lost commit, are not
-    compared.
-    """
-    if commit.lost is not None or not _knows_state(before):
-        return ""
-    try:
-        state = fold([event.data for event in commit.events], _state_of(before))
-        return "" if state == commit.state else _difference(state, commit.state)
-    except EventLogError as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001 - events that do not fit the state before them are a finding
-        return f"its events cannot be applied to the state before them: {error!r}"
-
-
-def _knows_state(before: Commit | None) -> bool:
-    """Whether the state before a commit is known: after a tombstone in the middle of an aggregate it is not."""
-    return before is None or (lost := before.lost) is None or lost.replaces is None
-
-
-def _state_of(before: Commit | None) -> Any:
-    try:
-        return None if before is None else before.state
-    except StateLost:  # the only commit of the aggregate was lost
-        return None
-
-
-def _difference(folded: Any, stored: Any) -> str:
-    ours, theirs = msgspec.to_builtins(folded), msgspec.to_builtins(stored)
-    names = [name for name in theirs if ours.get(name) != theirs[name]] if isinstance(ours, dict) else []
-    says = "; ".join(f"its events give {name} {ours.get(name)!r}, its state says {theirs[name]!r}" for name in names)
-    return says or "its state is not what its events give"  # prose: allow is-no
-
+from eventlog.support.chain import Break, LinkChecker, LinkedCommit, beginning, fingerprints, rolled, text_of
 
 _TOGETHER = 512
 _COMMIT = b'{"id":"'
-"""How each commit begins."""
+"""How each commit begins: a stream whose first record is a commit is an event log."""
 _MOST = 5
 """Places that are named of many."""
 
@@ -71,10 +28,6 @@ class CopyDamaged(EventLogError):
     """A copy of a stream cannot be restored, or not all of it can be read."""
 
     status = HTTPStatus.CONFLICT
-
-
-class _Linked(msgspec.Struct):
-    prev: str | None = None
 
 
 async def check_copy(file: Path) -> str:
@@ -99,10 +52,9 @@ async def _read(connection: Connection, copied: StreamCopy) -> str:
     reader = MessageReader(connection, copied.stream)
     reading = _Reading(copied)
     after = 0
-    while found := await reader.several({"batch": _TOGETHER, "seq": after + 1, "next_by_subj": ">"}):
-        for stored in found:
-            reading.take(stored)
-        after = found[-1].seq
+    while stored := await reader.several({"batch": _TOGETHER, "seq": after + 1, "next_by_subj": ">"}):
+        reading.take(stored)
+        after = stored[-1].sequence
     return reading.end()
 
 
@@ -112,29 +64,27 @@ class _Reading:
     def __init__(self, copied: StreamCopy) -> None:
         self._copied = copied
         self._digest = beginning(copied.stream)
-        self._links: dict[str, str] = {}
+        self._links = LinkChecker(inf)
         self._last, self._count = int(copied.state["first_seq"]) - 1, 0
         self._missing: list[int] = []
         self._broken: list[str] = []
+        self._unread: list[LinkedCommit] = []
+        self._is_log: bool | None = None
 
-    def take(self, stored: StoredMessage) -> None:
-        """One record."""
-        self._digest = rolled(self._digest, fingerprints([stored]))
-        if len(self._missing) <= _MOST:
-            self._missing += range(self._last + 1, min(stored.seq, self._last + _MOST + 2))
-        self._last, self._count = stored.seq, self._count + 1
-        if stored.data.startswith(_COMMIT):
-            self._follow(stored)
-
-    def _follow(self, stored: StoredMessage) -> None:
-        try:
-            prev = msgspec.json.decode(stored.data, type=_Linked).prev
-        except msgspec.MsgspecError:
-            self._broken.append(f"sequence {stored.seq} is no commit")
-        else:
-            if prev is not None and prev != self._links.get(stored.subject):
-                self._broken.append(f"sequence {stored.seq} does not follow the commit before it of {stored.subject}")
-        self._links[stored.subject] = digest_of(stored.subject, stored.data)
+    def take(self, several: Sequence[StoredMessage]) -> None:
+        """Some more records, in order."""
+        made = fingerprints(several)
+        self._digest = rolled(self._digest, made)
+        for stored in several:
+            if len(self._missing) <= _MOST:
+                self._missing += range(self._last + 1, min(stored.sequence, self._last + _MOST + 2))
+            self._last, self._count = stored.sequence, self._count + 1
+        if self._is_log is None:
+            self._is_log = several[0].data.startswith(_COMMIT)
+        if self._is_log:
+            looked = self._links.look(several, made)
+            self._broken += [f"sequence {fault.sequence} of {fault.subject}: {fault.problem}" for fault in looked.faults.values()]
+            self._unread += looked.unread
 
     def end(self) -> str:
         """The digest of all. Raises CopyDamaged."""
@@ -144,6 +94,8 @@ class _Reading:
             missing = [*self._missing, *range(self._last + 1, min(copied.last, self._last + _MOST) + 1)][:_MOST]
             places = f": sequences {', '.join(map(str, missing))}" if missing else ""
             said.insert(0, f"{copied.messages - self._count} of {copied.messages} records cannot be read{places}")
+        elif self._unread and not said:  # otherwise a missing record is the reason
+            said = [f"sequence {commit.sequence} of {commit.subject}: {Break.GUARD.value}" for commit in self._unread[:_MOST]]
         if said:
             raise CopyDamaged(
                 f"the copy of {copied.stream} is damaged: {'; '.join(said)}. The stream on the server is then damaged as well. "

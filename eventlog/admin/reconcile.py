@@ -63,7 +63,7 @@ async def needed_keys(connection: Connection, stream: Stream) -> Collection[str]
             ids.update(id_.decode() for id_ in _SEALED.findall(message.data))
             if message.subject.startswith(erased):
                 gone.add(message.subject.removeprefix(erased))
-        place = messages[-1].seq
+        place = messages[-1].sequence
     return ids - gone
 
 

@@ -1,8 +1,8 @@
 """Scrubbing of an event log: every record is read, and compared with the ones before it.
 
 nats-server reports no damage by itself. It finds a bad record when that is read, and then readers skip the record without a word.
-So a pass looks for sequences that cannot be read, for commits without a guard, for commits that do not follow the previous one
-of their aggregate, and, of a sample, for states that contradict the events.
+So a pass looks for sequences that cannot be read, for commits that do not follow the previous one of their aggregate, and, of a
+sample, for states that contradict the events.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import asyncio
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 from zlib import crc32
 
 import attrs
+import msgspec
 import structlog
 
-from eventlog.admin.copy_check import Fold, contradiction
-from eventlog.errors import EventLogError, UndecodableCommit
+from eventlog.commit import Commit
+from eventlog.errors import EventLogError, StateLost
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.port import Head
 from eventlog.registry import Registry
-from eventlog.support.chain import digest_of
+from eventlog.support.chain import KEPT, LinkChecker, fingerprints, link_faults
 
 
 @attrs.frozen
@@ -97,7 +98,7 @@ _LOOK_AGAIN = 30.0
 """Seconds between two looks at the findings, which may be repaired by then."""
 _TOGETHER = 256
 _KNOWN = 20_000
-"""Aggregates whose last digest is kept in memory; for others the previous record is read."""
+"""Aggregates whose last digest and commit are kept in memory; for others the previous record is read."""
 _KEEP_EVERY = 10.0
 """Seconds between two times at which the progress of a pass is kept."""
 _LOOKS = 12
@@ -106,13 +107,93 @@ _MOST = 100
 """Findings that are kept of one pass; the rest is counted."""
 
 
-@attrs.frozen
-class _LastRecord:
-    """The last record of an aggregate in a pass: sequence, digest, and the record itself if its states are compared."""
+Fold = Callable[[Iterable[Any], Any], Any]
+"""`Decider.fold` of a category: events and the state before them give the state after them."""
 
-    sequence: int
-    digest: str
-    stored: StoredMessage | None
+
+def contradiction(commit: Commit, before: Commit | None, fold: Fold) -> str:
+    """The difference between the state of a commit and its events, in words; empty if there is none.
+
+    `before` is the previous commit of the aggregate, None for the first one. Tombstones, and states after a lost commit, are not
+    compared.
+    """
+    if commit.lost is not None or not _knows_state(before):
+        return ""
+    try:
+        state = fold([event.data for event in commit.events], _state_of(before))
+        return "" if state == commit.state else _difference(state, commit.state)
+    except EventLogError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - events that do not fit the state before them are a finding
+        return f"its events cannot be applied to the state before them: {error!r}"
+
+
+def _knows_state(before: Commit | None) -> bool:
+    """Whether the state before a commit is known: after a tombstone in the middle of an aggregate it is not."""
+    return before is None or (lost := before.lost) is None or lost.replaces is None
+
+
+def _state_of(before: Commit | None) -> Any:
+    try:
+        return None if before is None else before.state
+    except StateLost:  # the only commit of the aggregate was lost
+        return None
+
+
+def _difference(folded: Any, stored: Any) -> str:
+    ours, theirs = msgspec.to_builtins(folded), msgspec.to_builtins(stored)
+    names = [name for name in theirs if ours.get(name) != theirs[name]] if isinstance(ours, dict) else []
+    says = "; ".join(f"its events give {name} {ours.get(name)!r}, its state says {theirs[name]!r}" for name in names)
+    return says or "its state is not what its events give"  # prose: allow is-no
+
+
+class CommitChecker:
+    """Whether commits follow the ones before them, and whether states are what the events give. They are given in their order.
+
+    `at` reads the commit at a sequence, None if it cannot be read. `folds` are `Decider.fold` by category: they are compared for
+    a `share` of the aggregates, chosen at random. The last commits of `most` aggregates are kept.
+    """
+
+    def __init__(
+        self,
+        at: Callable[[int], Awaitable[Commit | None]],
+        folds: Mapping[str, Fold] = MappingProxyType({}),
+        *,
+        share: float = 1.0,
+        most: int = KEPT,
+    ) -> None:
+        self._at = at
+        self._folds = folds
+        self._share = share
+        self._most = most
+        self._chosen_by = random.getrandbits(32)
+        self._links = LinkChecker(most)
+        self._last: OrderedDict[str, Commit] = OrderedDict()
+
+    async def problems(self, commits: Sequence[Commit], made: Sequence[bytes]) -> Mapping[int, str]:
+        """The problems of commits that follow the last ones, by sequence; `made` are their fingerprints. Raises Unavailable."""
+        faults = await link_faults(self._links.look(commits, made), self._at)
+        problems = {sequence: fault.problem for sequence, fault in faults.items()}
+        for commit in commits:
+            fold = self._folds.get(commit.category)
+            if fold is not None and self._is_chosen(commit.subject):
+                before = self._last.pop(commit.subject, None)
+                self._last[commit.subject] = commit
+                if commit.sequence not in problems and (text := await self._contradiction(commit, before, fold)):
+                    problems[commit.sequence] = text
+        while len(self._last) > self._most:
+            self._last.popitem(last=False)
+        return problems
+
+    def _is_chosen(self, subject: str) -> bool:
+        return crc32(subject.encode(), self._chosen_by) < self._share * 2**32
+
+    async def _contradiction(self, commit: Commit, before: Commit | None, fold: Fold) -> str:
+        if (guard := commit.guard) and (before is None or before.sequence != guard):
+            before = await self._at(guard)
+            if before is None:
+                return ""  # that one is damaged itself
+        return contradiction(commit, before, fold)
 
 
 class _Load:
@@ -146,12 +227,22 @@ class LogScrubber:
     _from_leader: bool = attrs.field(default=False, kw_only=True)
     _at_work: bool = attrs.field(default=False, init=False)
     _kept_at: float = attrs.field(default=-inf, init=False)
-    _seen: OrderedDict[str, _LastRecord] = attrs.field(factory=OrderedDict, init=False)
-    _chosen_by: int = attrs.field(factory=lambda: random.getrandbits(32), init=False)
+    _checker: CommitChecker = attrs.field(init=False)
     current: ScrubPass | None = attrs.field(default=None, init=False)
     """The pass that runs, or that ran last; None before the first one."""
     complete: ScrubPass | None = attrs.field(default=None, init=False)
     """The last pass that came to its end."""
+
+    def __attrs_post_init__(self) -> None:
+        self._checker = self._new_checker(self._share)
+
+    def _new_checker(self, share: float) -> CommitChecker:
+        return CommitChecker(self._at, self._folds, share=share, most=_KNOWN)
+
+    async def _at(self, sequence: int) -> Commit | None:
+        """The commit at a sequence as the leader has it; None if it has none."""
+        stored = await self._reader.leader({"seq": sequence})
+        return None if stored is None else stored.commit(self._registry)
 
     @property
     def found(self) -> ScrubPass | None:
@@ -223,11 +314,11 @@ class LogScrubber:
         if done.count > len(done.found) or (await self._head()).incarnation != done.incarnation:
             await self.scrub(rate=RATE, gives_way=True)
             return
-        self._seen.clear()
+        checker = self._new_checker(1)
         still = []
         for damage in done.found:
             stored = await self._reader.certainly({"seq": damage.sequence})
-            damaged = stored is None or await self._problem(stored, share=1) is not None
+            damaged = stored is None or await checker.problems([stored.commit(self._registry)], fingerprints([stored]))
             if stored is None or damaged or (damage.elsewhere and await self._is_elsewhere(damage.sequence)):
                 still.append(damage)
             else:
@@ -254,8 +345,7 @@ class LogScrubber:
         """
         head = await self._head()
         if self.current is None or self.current.ended is not None or self.current.incarnation != head.incarnation:
-            self._seen.clear()
-            self._chosen_by = random.getrandbits(32)
+            self._checker = self._new_checker(self._share)
             self.current = ScrubPass(incarnation=head.incarnation, until=head.last, started=datetime.now(UTC))
         load = _Load()
         while self.current.position < self.current.until:
@@ -275,18 +365,25 @@ class LogScrubber:
 
     async def _further(self, at: ScrubPass) -> ScrubPass:
         """Read some more records."""
-        batch = {stored.seq: stored for stored in await self._batch(at)}
+        batch = {stored.sequence: stored for stored in await self._batch(at)}
         end = max(batch, default=min(at.position + _TOGETHER, at.until))
         found: list[Damage] = []
+        records: list[StoredMessage] = []
         for sequence in range(at.position + 1, end + 1):
             stored = batch.get(sequence) or await self._reader.certainly({"seq": sequence})
             if stored is None:
                 found.append(Damage(sequence, None, "the record cannot be read"))
-            elif (problem := await self._problem(stored, share=self._share)) is not None:
-                found.append(Damage(sequence, stored.subject, problem))
+            else:
+                records.append(stored)
+        problems = await self._checker.problems([stored.commit(self._registry) for stored in records], fingerprints(records))
+        for stored in records:
+            sequence = stored.sequence
+            if sequence in problems:
+                found.append(Damage(sequence, stored.subject, problems[sequence]))
             elif sequence not in batch and sequence < end and await self._is_elsewhere(sequence):
                 problem = "a server cannot read the record, and the leader can"
                 found.append(Damage(sequence, stored.subject, problem, elsewhere=True))
+        found.sort(key=lambda damage: damage.sequence)
         for damage in found:
             log.error("the log is damaged", sequence=damage.sequence, subject=damage.subject, problem=damage.problem)
         kept = (*at.found, *found)[:_MOST]
@@ -299,35 +396,4 @@ class LogScrubber:
             some = await asyncio.gather(*(self._reader.leader({"seq": sequence}) for sequence in sequences))
             return [stored for stored in some if stored is not None]
         request = {"batch": _TOGETHER, "seq": at.position + 1, "next_by_subj": ">"}
-        return [stored for stored in await self._reader.several(request) if stored.seq <= at.until]
-
-    async def _problem(self, stored: StoredMessage, *, share: float) -> str | None:
-        commit = stored.commit(self._registry)
-        is_chosen = crc32(stored.subject.encode(), self._chosen_by) < share * 2**32
-        fold = self._folds.get(commit.category) if is_chosen else None
-        before = self._seen.pop(stored.subject, None)
-        self._seen[stored.subject] = _LastRecord(stored.seq, commit.digest, None if fold is None else stored)
-        if len(self._seen) > _KNOWN:
-            self._seen.popitem(last=False)
-        if (guard := commit.guard) is None:
-            return "it was stored without a guard, past the event log"
-        try:
-            prev = commit.prev
-        except UndecodableCommit as error:
-            return f"it cannot be decoded: {error}"
-        is_known = before is not None and before.sequence == guard
-        if guard > 0 and not is_known and (prev is not None or fold is not None):
-            before = await self._look_up(guard)
-            if before is None:
-                return None  # that one is a finding itself
-        if prev is not None and (before is None or before.digest != prev):
-            return "it does not follow the commit before it of its aggregate"
-        if fold is None:
-            return None
-        earlier = before.stored.commit(self._registry) if guard and before is not None and before.stored is not None else None
-        return contradiction(commit, earlier, fold) or None
-
-    async def _look_up(self, sequence: int) -> _LastRecord | None:
-        """A record as the leader has it; None if it has none."""
-        stored = await self._reader.leader({"seq": sequence})
-        return None if stored is None else _LastRecord(stored.seq, digest_of(stored.subject, stored.data), stored)
+        return [stored for stored in await self._reader.several(request) if stored.sequence <= at.until]

@@ -16,6 +16,7 @@ import structlog
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import AggregateDamaged, StateLost, Unavailable, UndecodableCommit
 from eventlog.port import EventLog
+from eventlog.support.chain import Break, read_link_fault
 
 log = structlog.get_logger(__name__)
 
@@ -116,24 +117,11 @@ class Loader:
             if kept.digest != digest:
                 raise AggregateDamaged(commit.subject, commit.sequence, "it is not the commit that was stored there before")
             return
-        guard = commit.guard
-        if guard is None:
-            raise AggregateDamaged(commit.subject, commit.sequence, "it was published without a guard, past the event log")
-        try:
-            prev = commit.prev
-        except UndecodableCommit as error:
-            raise AggregateDamaged(commit.subject, commit.sequence, str(error)) from error
-        if prev is None:  # the first one, or one of a program without a chain
-            return
-        before = kept.digest if kept is not None and kept.sequence == guard else await self._digest_of(commit, guard)
-        if prev != before:
-            text = f"it was decided on another commit than the one at sequence {guard}"
-            raise AggregateDamaged(commit.subject, commit.sequence, text)
-
-    async def _digest_of(self, commit: Commit, guard: int) -> str | None:
-        if guard == 0:
-            return None
-        before = await self._log.at(guard)
-        if before is None or before.subject != commit.subject:
-            raise AggregateDamaged(commit.subject, guard, "this commit cannot be read any more")
-        return before.digest
+        before = None
+        if kept is not None and kept.digest is not None and kept.sequence < commit.sequence:
+            before = kept.sequence, kept.digest.encode()
+        fault = await read_link_fault(commit, before, self._log.at)
+        if fault is not None:
+            if fault.kind is Break.UNREAD and fault.guard is not None:
+                raise AggregateDamaged(commit.subject, fault.guard, "this commit cannot be read any more")
+            raise AggregateDamaged(commit.subject, commit.sequence, fault.problem)

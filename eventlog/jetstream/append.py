@@ -220,7 +220,7 @@ class Appender:
             found = await self._reads.leader(request, min(timeout, REQUEST_TIMEOUT))
         except Unavailable as error:
             raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
-        return None if found is None else ReadBack(found.seq, self._id_of(found.data))
+        return None if found is None else ReadBack(found.sequence, self._id_of(found.data))
 
     def _id_of(self, data: bytes) -> str | None:
         try:

@@ -208,7 +208,7 @@ class Follower:
         """The sequence of the next commit of an aggregate that the leader can read."""
         request = {"next_by_subj": aggregate.subject, "seq": self.last + 1}
         found = await self._reads.certainly(request)
-        return None if found is None else found.seq
+        return None if found is None else found.sequence
 
     def _problem(self, info: dict[str, Any]) -> str | None:
         """Why reading cannot continue between the ends of the stream; None if it can."""

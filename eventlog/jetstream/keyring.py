@@ -139,4 +139,4 @@ class JetStreamKeyring:
 
 def _key(stored: StoredMessage) -> Key:
     entry = msgspec.json.decode(stored.data, type=_KeyEntry)
-    return Key(entry.id, entry.secret, stored.seq)
+    return Key(entry.id, entry.secret, stored.sequence)

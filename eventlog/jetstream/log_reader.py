@@ -77,17 +77,17 @@ class LogReader:
     async def _last_up_to(self, subject: str, up_to: int) -> StoredMessage | None:
         """The last message on a subject up to a sequence. The replica that gives it may be behind: the leader has the rest."""
         if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
-            while found.seq < up_to:
-                newer = await self._reads.leader({"next_by_subj": subject, "seq": found.seq + 1})
-                if newer is None or newer.seq > up_to:
+            while found.sequence < up_to:
+                newer = await self._reads.leader({"next_by_subj": subject, "seq": found.sequence + 1})
+                if newer is None or newer.sequence > up_to:
                     break
                 found = newer
             return found
         newest = await self._last_or_absent(subject)
-        if newest is None or newest.seq <= up_to:
+        if newest is None or newest.sequence <= up_to:
             return newest
         oldest = await self._reads.leader({"next_by_subj": subject, "seq": 1})
-        if oldest is None or oldest.seq > up_to:
+        if oldest is None or oldest.sequence > up_to:
             return None
         raise Unavailable(f"no replica of {self._stream} has given {subject} as it was at sequence {up_to}: it may be behind")
 
@@ -109,9 +109,9 @@ class LogReader:
         while newest is not None and after < newest.sequence:
             request = {"batch": _HISTORY_AT_ONCE, "next_by_subj": aggregate.subject, "seq": after + 1}
             for stored in await self._persist(partial(self._some, request)):
-                if stored.seq > newest.sequence:
+                if stored.sequence > newest.sequence:
                     return
-                after = stored.seq
+                after = stored.sequence
                 yield stored.commit(self.registry)
 
     async def _some(self, request: dict[str, Any]) -> Sequence[StoredMessage]:

@@ -28,18 +28,18 @@ class BrokerError(msgspec.Struct):
         return f"{self.description} ({self.err_code})"
 
 
-class StoredMessage(msgspec.Struct):
-    """A message of the stream; `hdrs` is its header block, `time` the text of the server's time when it was stored."""
+class StoredMessage(msgspec.Struct, rename={"sequence": "seq", "headers": "hdrs"}):
+    """A message of the stream; `headers` is its header block, `time` the text of the server's time when it was stored."""
 
     subject: str
-    seq: int
+    sequence: int
     data: bytes = b""
-    hdrs: bytes | None = None
+    headers: bytes | None = None
     time: str = ""
 
     def commit(self, registry: CommitDecoder) -> Commit:
         """The commit that it is, to be decoded by a registry."""
-        return Commit(self.seq, self.subject, self.data, registry, self.hdrs)
+        return Commit(self.sequence, self.subject, self.data, registry, self.headers)
 
     @property
     def at(self) -> datetime:

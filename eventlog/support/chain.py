@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from enum import Enum
 from hashlib import sha256
+from itertools import islice
 from struct import Struct
 from typing import Protocol
 
@@ -155,6 +159,182 @@ def links(made: Sequence[bytes]) -> Sequence[bytes]:
     count = len(made)
     padded = Struct(f"{LINK_BYTES}s2x" * count).pack(*made)  # two more bytes: no character has bits of two
     return Struct("22s2x" * count).unpack(urlsafe_b64encode(padded))
+
+
+class LinkedCommit(StoredCommit, Protocol):
+    """A commit at its place in the log."""
+
+    @property
+    def sequence(self) -> int:
+        """Its sequence."""
+
+    @property
+    def headers(self) -> bytes | None:
+        """Its headers as they are stored."""
+
+
+class Break(Enum):
+    """The ways in which a commit does not follow the one before it of its aggregate."""
+
+    STRAY = "it was stored without a guard, past the event log"
+    UNDECODABLE = "it cannot be decoded"
+    UNBOUND = "it does not name the commit before it of its aggregate, at sequence {guard}"
+    NOT_FIRST = "it was stored as the first commit of its aggregate, and it is not"
+    GUARD = "its guard is not the sequence of the commit before it of its aggregate"
+    DIGEST = "it was decided on another commit than the one at sequence {guard}"
+    UNREAD = "the commit before it of its aggregate, at sequence {guard}, was not read"
+
+
+@attrs.frozen
+class LinkFault:
+    """A commit that does not follow the one before it of its aggregate.
+
+    `prev` is the digest of the commit that it was decided on, `guard` the sequence of that one, None if they are not known.
+    `error` is the reason why it cannot be decoded.
+    """
+
+    sequence: int
+    subject: str
+    kind: Break
+    guard: int | None
+    prev: str | None
+    error: msgspec.MsgspecError | None = None
+
+    @property
+    def problem(self) -> str:
+        """The reason in words."""
+        problem = self.kind.value.format(guard=self.guard)
+        return problem if self.error is None else f"{problem}: {self.error}"
+
+
+@attrs.frozen
+class LinkCheck:
+    """The result for commits: the faults by sequence, and the commits whose predecessor was not read."""
+
+    faults: dict[int, LinkFault]
+    unread: Sequence[LinkedCommit]
+
+
+Link = tuple[int, bytes]
+"""The sequence and the digest of the last commit of an aggregate."""
+KEPT = 100_000
+"""Aggregates whose last digest is kept in memory, about 20 MB. For others the commit before is read from the log."""
+_OUTLINE = re.compile(rb'\{"id":"(?!lost-)[^"]*","at":"[^"]*","(?:prev":"([^"]*)|events":)').match
+"""The beginning of a commit as `Registry.encode` writes it: `prev` is found in a tenth of the time that decoding takes.
+
+A tombstone does not match.
+"""
+_body = msgspec.json.Decoder(CommitBody)
+_TOGETHER_READ = 64
+"""Commits whose predecessor is read from the log at the same time."""
+
+
+class LinkChecker:
+    """Whether each commit follows the one before it of its aggregate. It is given the commits of a log in their order.
+
+    The last digests of `most` aggregates are kept.
+    """
+
+    def __init__(self, most: float = KEPT) -> None:
+        self._last: dict[str, Link] = {}
+        self._most = most
+
+    def begin(self) -> None:
+        """Forget all: reading begins at another place."""
+        self._last.clear()
+
+    def look(self, commits: Sequence[LinkedCommit], made: Sequence[bytes]) -> LinkCheck:
+        """Compare commits, which follow the last ones. Runs in any thread, one at a time.
+
+        `made` are their fingerprints. A commit is compared with the one before it, also if that one does not follow.
+        """
+        last, outline = self._last, _OUTLINE
+        faults: dict[int, LinkFault] = {}
+        unread: list[LinkedCommit] = []
+        for commit, fingerprint in zip(commits, links(made), strict=True):
+            subject = commit.subject
+            before = last.pop(subject, None)
+            begin = outline(commit.data)
+            guard = guard_at(commit.sequence, commit.headers)
+            last[subject] = commit.sequence, fingerprint if begin is not None else digest_of(subject, commit.data).encode()
+            if before is not None and begin is not None and before[0] == guard and before[1] == begin[1]:
+                continue
+            if (fault := link_fault(commit, before)) is not None:
+                if fault.kind is Break.UNREAD:
+                    unread.append(commit)
+                else:
+                    faults[commit.sequence] = fault
+        if len(last) > self._most:
+            for subject in list(islice(last, int(len(last) - self._most))):
+                del last[subject]
+        return LinkCheck(faults, unread)
+
+
+def link_fault(commit: LinkedCommit, before: Link | None) -> LinkFault | None:
+    """Return why a commit does not follow `before`, the last commit of its aggregate that was read; None if it does."""
+    guard, prev, kind, undecodable = guard_at(commit.sequence, commit.headers), None, None, None
+    try:
+        prev = _prev_of(commit.data)
+    except msgspec.MsgspecError as error:
+        kind, undecodable = Break.UNDECODABLE, error
+    if guard is None:
+        kind = Break.STRAY
+    elif kind is None:
+        kind = _break(guard, prev, before)
+    if kind is None:
+        return None
+    return LinkFault(commit.sequence, commit.subject, kind, guard, None if prev is None else prev.decode(), undecodable)
+
+
+def _break(guard: int, prev: bytes | None, before: Link | None) -> Break | None:
+    if guard == 0:
+        return None if prev is None and before is None else Break.NOT_FIRST
+    if prev is None:
+        return Break.UNBOUND
+    if before is None or before[0] < guard:
+        return Break.UNREAD
+    if before[0] > guard:
+        return Break.GUARD
+    return None if before[1] == prev else Break.DIGEST
+
+
+def _prev_of(data: bytes) -> bytes | None:
+    begin = _OUTLINE(data)
+    if begin is not None:
+        prev: bytes | None = begin[1]
+        return prev
+    named = _body.decode(data).prev
+    return None if named is None else named.encode()
+
+
+ReadAt = Callable[[int], Awaitable[StoredCommit | None]]
+"""Reads the commit at a sequence; None if it cannot be read."""
+
+
+async def read_link_fault(commit: LinkedCommit, before: Link | None, at: ReadAt) -> LinkFault | None:
+    """As `link_fault`, with a read of the commit at the guard if it has to be. UNREAD is left if it cannot be read."""
+    fault = link_fault(commit, before)
+    if fault is not None and fault.kind is Break.UNREAD and (guard := fault.guard) is not None:
+        record = await at(guard)
+        if record is not None and record.subject != commit.subject:
+            return attrs.evolve(fault, kind=Break.GUARD)
+        if record is not None:
+            return link_fault(commit, (guard, digest_of(record.subject, record.data).encode()))
+    return fault
+
+
+async def link_faults(looked: LinkCheck, at: ReadAt) -> dict[int, LinkFault]:
+    """Return the commits that do not follow, by sequence: the commits before the `unread` ones are read.
+
+    A commit whose predecessor cannot be read is not named: that one is damaged itself.
+    """
+    faults = dict(looked.faults)
+    for begin in range(0, len(looked.unread), _TOGETHER_READ):
+        some = looked.unread[begin : begin + _TOGETHER_READ]
+        for fault in await asyncio.gather(*(read_link_fault(commit, None, at) for commit in some)):
+            if fault is not None and fault.kind is not Break.UNREAD:
+                faults[fault.sequence] = fault
+    return faults
 
 
 def beginning(stream: str) -> bytes:

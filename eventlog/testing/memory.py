@@ -12,8 +12,6 @@ import itertools
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-import attrs
-
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import (
     AggregateDamaged,
@@ -141,7 +139,7 @@ class MemoryLog:
         bodies = [await self._encode(proposals[0])]
         for proposal in proposals[1:]:
             try:
-                bodies.append(await self._encode(attrs.evolve(proposal, prev=link(proposal.aggregate.subject, bodies[-1]))))
+                bodies.append(await self._encode(proposal, link(proposal.aggregate.subject, bodies[-1])))
             except (TooLarge, ValueError):
                 break
         return await self._commit(proposals, lambda: self._judge_row(proposals, bodies), deadline)
@@ -167,9 +165,10 @@ class MemoryLog:
                 appended.append(self._store(proposal, body, f"{FOLLOWS}: previous"))
         return appended
 
-    async def _encode(self, proposal: Proposal) -> bytes:
+    async def _encode(self, proposal: Proposal, prev: str | None = None) -> bytes:
+        """The bytes of a commit; `prev` is the digest of the commit before it in a row."""
         sealed = () if self._people is None else await self._people.encrypt(proposal, self.registry)
-        body = self.registry.encode(proposal.commit, sealed, proposal.prev)
+        body = self.registry.encode(proposal.commit, sealed, prev or proposal.prev)
         if len(body) > MAX_PAYLOAD:
             raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({MAX_PAYLOAD:,} bytes)")
         return body

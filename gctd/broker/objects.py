@@ -157,7 +157,7 @@ class ObjectBucket:
             found = await self._message({"next_by_subj": self._chunks(description.nuid), "seq": sequence + 1})
             if found is None:
                 return None
-            sequence = found.seq
+            sequence = found.sequence
             parts.append(found.data)
         return b"".join(parts)
 
@@ -175,7 +175,7 @@ class ObjectBucket:
             found = await persist(self._connection, partial(self._reads.several, request), READ_DEADLINE)
             if not found:
                 return
-            after = found[-1].seq
+            after = found[-1].sequence
             yield [_stored(one) for one in found]
 
     async def remove(self, known: StoredObject) -> bool:
@@ -220,7 +220,7 @@ class ObjectBucket:
                 raise
         found = await self._message({"last_by_subj": self._meta(description.name)})
         # The same one at a later sequence: a first try was stored, and its answer was lost.
-        return found.seq if found is not None and found.seq > expected and _decode(found.data) == description else None
+        return found.sequence if found is not None and found.sequence > expected and _decode(found.data) == description else None
 
     async def _description(self, name: str) -> tuple[Description | None, int]:
         """The description, and the sequence of the stored message in its place (0: none); a deleted object has none."""
@@ -228,7 +228,7 @@ class ObjectBucket:
         if found is None:
             return None, 0
         description = _decode(found.data)
-        return None if description.deleted else description, found.seq
+        return None if description.deleted else description, found.sequence
 
     async def _complete(self, description: Description) -> bool:
         subject = self._chunks(description.nuid)
@@ -283,7 +283,7 @@ def _decode(data: bytes) -> Description:
 
 
 def _stored(message: StoredMessage) -> StoredObject:
-    return StoredObject(description=_decode(message.data), sequence=message.seq, at=message.at)
+    return StoredObject(description=_decode(message.data), sequence=message.sequence, at=message.at)
 
 
 def _split(data: bytes, size: int) -> Iterator[bytes]:

@@ -52,7 +52,7 @@ class Presence:
         return {
             stored.subject.removeprefix(self._prefix): PresenceEntry(stored.data, stored.at)
             for stored in await self._reads.several({"multi_last": [f"{self._prefix}>"]})
-            if b"\r\nKV-Operation:" not in (stored.hdrs or b"")  # another client's mark of a deletion
+            if b"\r\nKV-Operation:" not in (stored.headers or b"")  # another client's mark of a deletion
         }
 
     def _subject(self, id_: str) -> str:

@@ -233,7 +233,7 @@ class WorkQueue:
     async def _last(self, kind: str, id_: str) -> int | None:
         """The sequence of the newest job of this name in the queue."""
         found = await self._reads.leader({"last_by_subj": self._subject(kind, id_)}, TIMEOUT)
-        return None if found is None else found.seq
+        return None if found is None else found.sequence
 
     async def _known_ack_wait(self) -> float:
         """The consumer's AckWait in seconds. It is asked for now and then, and with it whether the consumer is there."""

@@ -54,7 +54,7 @@ class TextStreams:
             chunks += map(_chunk, found)
             if len(found) < _AT_ONCE:
                 return chunks
-            after = found[-1].seq
+            after = found[-1].sequence
 
     @asynccontextmanager
     async def heard(self, name: str, wake: Callable[[], None]) -> AsyncIterator[None]:
@@ -83,5 +83,5 @@ class TextStreams:
 def _chunk(stored: StoredMessage) -> TextChunk:
     offset, _, data = stored.data.partition(b"\n")
     if not offset.isdigit():
-        raise Unavailable(f"sequence {stored.seq} is not a chunk of a text")
-    return TextChunk(stored.seq, int(offset), data)
+        raise Unavailable(f"sequence {stored.sequence} is not a chunk of a text")
+    return TextChunk(stored.sequence, int(offset), data)

@@ -48,23 +48,22 @@ def apply(
 ) -> Batch:
     """Apply commits, each projection the ones above its checkpoint. The aggregates of commits that cannot be applied are parked.
 
-    So are the aggregates of `broken` commits. The keys of `broken` commits count, since their writer has acknowledged them. `tip`
-    is the end of the log after the commits.
+    So are the aggregates of `broken` commits. The keys of `broken` commits count, since their writer has acknowledged
+    them; the keys of strays do not. `tip` is the end of the log after the commits.
     """
-    strays = {commit.sequence: Stray(commit.sequence) for commit in commits if not commit.is_guarded}
+    strays = {sequence for sequence, error in broken.items() if isinstance(error, Stray)}
     lost = {commit.sequence for commit in commits if commit.data.startswith(TOMBSTONE)}
     keys = _keys([commit for commit in commits if commit.may_have_keys and commit.sequence not in strays], parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         by_category[commit.category].append(commit)
     begin, end = commits[0].sequence, commits[-1].sequence
-    refused = {**broken, **strays}
     steps = []
     for projection in projections:
         before = checkpoints.get(projection.name)
         reached = 0 if before is None else before.sequence
         if end > reached:
-            changes, applied = _changes(projection, reached if begin <= reached else 0, by_category, refused, lost, parking)
+            changes, applied = _changes(projection, reached if begin <= reached else 0, by_category, broken, lost, parking)
             after = Checkpoint(
                 projection=projection.name,
                 version=projection.version,
@@ -85,8 +84,6 @@ def changes_of(
     changes: list[Change] = []
     handler = projection.handlers[commits[0].category]
     for applied, commit in enumerate(commits):
-        if not commit.is_guarded:
-            return changes, applied, Stray(commit.sequence)
         if commit.sequence in broken:
             return changes, applied, broken[commit.sequence]
         if commit.lost is None and (error := _handle(handler, commit, changes)):

@@ -14,11 +14,11 @@ import structlog
 
 from eventlog import Commit, EventLog, Unavailable
 from eventlog.support import tracing
-from eventlog.support.chain import fingerprints
+from eventlog.support.chain import Break, LinkCheck, LinkChecker, fingerprints, link_faults
 from eventlog.support.tracing import Trace
-from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUnavailable
+from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUnavailable, Stray
 from projections.model import ReadModel
-from projections.projector.continuity import AggregateLinks, LinkCheck, Tip, check_known, follows
+from projections.projector.continuity import Tip, check_known
 from projections.projector.derive import Batch, Broken, apply
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import DATABASE, ProjectorProgress
@@ -75,8 +75,6 @@ P = ParamSpec("P")
 INLINE = 100
 """Up to this number, commits are applied in the event loop itself, in about 2 ms. A thread would keep the interpreter's lock all
 that time, and takes time to wake."""
-_TOGETHER = 64
-"""Commits whose predecessor is read from the log at the same time."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
 """Seconds between two looks at a missing log or database. The system continues with at most this delay."""
 
@@ -88,7 +86,7 @@ class CheckpointWriter:
         self, event_log: EventLog, store: Store, model: ReadModel, progress: ProjectorProgress, now: Callable[[], datetime]
     ) -> None:
         self._log = event_log
-        self._links = AggregateLinks()
+        self._links = LinkChecker()
         self.store = store
         self.model = model
         self.turn = asyncio.Lock()
@@ -172,24 +170,18 @@ class CheckpointWriter:
 
     async def broken_of(self, commits: Sequence[Commit]) -> Broken:
         """The commits of one aggregate that do not follow the commit before."""
-        return await self._broken(_looked_at(AggregateLinks(), commits)[1])
+        return await self._broken(_looked_at(LinkChecker(), commits)[1])
 
     async def _broken(self, looked: LinkCheck) -> Broken:
-        found = looked.broken
-        for begin in range(0, len(looked.unknown), _TOGETHER):
-            some = looked.unknown[begin : begin + _TOGETHER]
-            befores = await asyncio.gather(*map(self._before, some))
-            found |= {
-                commit.sequence: ChainBroken(commit.sequence, commit.guard or 0)
-                for commit, before in zip(some, befores, strict=True)
-                if not follows(commit, before)
-            }
-        return found
+        faults = await link_faults(looked, self._at)
+        return {
+            sequence: Stray(sequence) if fault.kind is Break.STRAY else ChainBroken(sequence, fault.problem)
+            for sequence, fault in faults.items()
+        }
 
-    async def _before(self, commit: Commit) -> Commit | None:
-        """The commit at the sequence of a guard; None if there is none, or if it cannot be read."""
-        guard = commit.guard
-        return await self.patiently("the log", lambda: self._log.at(guard)) if guard else None
+    async def _at(self, sequence: int) -> Commit | None:
+        """The commit at a sequence; None if it cannot be read."""
+        return await self.patiently("the log", lambda: self._log.at(sequence))
 
     async def _advance_apart(self, commit: Commit, tip: Tip, refused: RowRefused, broken: Broken) -> None:
         """Apply and store one commit of which a row is refused, each projection for itself; who cannot parks the aggregate."""
@@ -281,7 +273,7 @@ def _export(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
         tracing.record_span(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
 
 
-def _looked_at(links: AggregateLinks, commits: Sequence[Commit]) -> tuple[Sequence[bytes], LinkCheck]:
+def _looked_at(links: LinkChecker, commits: Sequence[Commit]) -> tuple[Sequence[bytes], LinkCheck]:
     """The fingerprints of commits, and whether the commits follow the ones before. Runs in any thread."""
     made = fingerprints(commits)
     return made, links.look(commits, made)

@@ -58,7 +58,9 @@ class Book:
 async def sign(log: MemoryLog, name: str, wish: str, expected: int = 0) -> Commit:
     events = (NewEvent(Signed(page=expected + 1, name=name, wish=wish)),)
     commit = NewCommit(id=f"commit-{expected}", at=NOW, events=events, state=Book(pages=expected + 1))
-    appended = await log.append(Proposal(aggregate=BOOK, expected=expected, commit=commit))
+    before = await log.at(expected)
+    prev = None if before is None else before.digest
+    appended = await log.append(Proposal(aggregate=BOOK, expected=expected, commit=commit, prev=prev))
     stored = await log.at(appended.sequence)
     assert stored is not None
     return stored

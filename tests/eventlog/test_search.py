@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
+from eventlog.commit import Appended
 from eventlog.history.search import EventFilter, Page, search_events
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import CATEGORY, REGISTRY, Added, Counter
@@ -24,7 +25,7 @@ AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 async def filled(*commits: tuple[str, int]) -> MemoryLog:
     """A log with commits: name of the counter, and how many events."""
     log = MemoryLog(REGISTRY)
-    last: dict[str, int] = {}
+    last: dict[str, Appended] = {}
     for sequence, (name, events) in enumerate(commits, 1):
         commit = NewCommit(
             id=f"c{sequence}",
@@ -35,8 +36,9 @@ async def filled(*commits: tuple[str, int]) -> MemoryLog:
             ),
             state=Counter(total=sequence),
         )
-        await log.append(Proposal(aggregate=AggregateId(CATEGORY, name), expected=last.get(name, 0), commit=commit))
-        last[name] = sequence
+        before = last.get(name, Appended(0))
+        proposal = Proposal(aggregate=AggregateId(CATEGORY, name), expected=before.sequence, commit=commit, prev=before.digest)
+        last[name] = await log.append(proposal)
     return log
 
 

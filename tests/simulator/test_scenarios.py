@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Proposal, Registry
+from eventlog.commit import Appended
 from eventlog.jetstream.log import JetStreamLog
 from httpkit.server.callers import Scope
 from servicekit.access.issuing import TokenOffice
@@ -117,8 +118,9 @@ def test_an_aggregate_as_it_was_is_true_if_the_replica_that_answers_is_behind() 
     """That replica has an older commit: the state at an earlier moment."""
 
     async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        last = Appended(0)
         for number in range(4):
-            await log.append(booking("a", str(number), expected=number))
+            last = await log.append(booking("a", str(number), expected=last.sequence, prev=last.digest))
         broker.lag = 4
         for up_to in [*range(1, 7)] * 20:
             found = await log.last(AggregateId(CATEGORY, "a"), up_to=up_to)

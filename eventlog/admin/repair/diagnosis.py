@@ -10,15 +10,15 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from math import inf
 
 import attrs
 
-from eventlog.commit import Commit
-from eventlog.errors import Unavailable, UndecodableCommit
+from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, ask, call, subjects_of
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.registry import Registry
+from eventlog.support.chain import Break, LinkChecker, LinkedCommit, fingerprints, link_fault
 
 _TOGETHER = 512
 _ELECTED_WITHIN = 60.0
@@ -27,7 +27,6 @@ _PATIENCE = 5.0
 _PAUSE = 0.5
 UNREADABLE = "the record cannot be read"
 MISSING = "the log ends before it"
-STRAY = "it was stored without a guard, past the event log"
 CHANGED = "it is not the commit that the next one of its aggregate follows"
 
 
@@ -73,7 +72,7 @@ async def records(
         at += 1
     while at <= end:
         batch = await reader.several({"batch": _TOGETHER, "seq": at, "next_by_subj": ">"})
-        found = {stored.seq: stored for stored in batch if stored.seq <= end}
+        found = {stored.sequence: stored for stored in batch if stored.sequence <= end}
         last = max(found, default=min(at + _TOGETHER - 1, end))
         for sequence in range(at, last + 1):
             yield sequence, found.get(sequence) or await reader.leader({"seq": sequence})
@@ -83,10 +82,10 @@ async def records(
 class Diagnosis:
     """The state of a stream after one pass over it; `faults` are in the order of their sequences."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self) -> None:
         self.faults: dict[int, Fault] = {}
-        self._registry = registry
-        self._last: dict[str, tuple[int, str]] = {}
+        self._links = LinkChecker(inf)
+        self._last: dict[str, int] = {}
         self._count: dict[str, int] = {}
 
     async def read(self, connection: Connection, stream: str, end: int, witness: Witness, *, leader: bool = False) -> None:
@@ -105,32 +104,26 @@ class Diagnosis:
         self.faults = dict(sorted(self.faults.items()))
 
     def _take(self, stored: StoredMessage) -> None:
-        commit = stored.commit(self._registry)
-        self._count[commit.subject] = self._count.get(commit.subject, 0) + 1
-        guard = commit.guard
-        if guard is None:
-            self._found(commit, STRAY)
-            return
-        try:
-            prev = commit.prev
-        except UndecodableCommit as error:
-            self._found(commit, f"it cannot be decoded: {error}")
-            return
-        self._bind(commit.subject, guard, prev)
-        self._last[commit.subject] = commit.sequence, commit.digest
+        self._count[stored.subject] = self._count.get(stored.subject, 0) + 1
+        self._last[stored.subject] = stored.sequence
+        looked = self._links.look([stored], fingerprints([stored]))
+        for fault in looked.faults.values():
+            if fault.kind is Break.DIGEST and fault.guard is not None:
+                self.faults[fault.guard] = Fault(sequence=fault.guard, problem=CHANGED, subject=fault.subject, digest=fault.prev)
+            else:
+                self.faults[fault.sequence] = Fault(sequence=fault.sequence, problem=fault.problem, subject=fault.subject)
+        for commit in looked.unread:
+            self._name_lost(commit)
 
-    def _bind(self, subject: str, guard: int, prev: str | None) -> None:
-        """Compare a commit with the one that it was decided on."""
-        fault = self.faults.get(guard)
-        if fault is not None:
-            self.faults[guard] = attrs.evolve(fault, subject=subject, digest=prev)
-            return
-        before = self._last.get(subject)
-        if guard and prev is not None and (before is None or before != (guard, prev)):
-            self.faults[guard] = Fault(sequence=guard, problem=CHANGED, subject=subject, digest=prev)
-
-    def _found(self, commit: Commit, problem: str) -> None:
-        self.faults[commit.sequence] = Fault(sequence=commit.sequence, problem=problem, subject=commit.subject)
+    def _name_lost(self, commit: LinkedCommit) -> None:
+        """A commit follows one that was not read: it names the aggregate and the digest of the lost one."""
+        fault = link_fault(commit, None)
+        assert fault is not None
+        lost = self.faults.get(fault.guard or 0)
+        if lost is not None:
+            self.faults[lost.sequence] = attrs.evolve(lost, subject=fault.subject, digest=fault.prev)
+        else:  # a commit of another aggregate is there
+            self.faults[fault.sequence] = Fault(sequence=fault.sequence, problem=Break.GUARD.value, subject=fault.subject)
 
     async def _name(self, connection: Connection, stream: str, witness: Witness) -> None:
         """Find the aggregates of lost commits that no later commit names."""
@@ -147,7 +140,7 @@ class Diagnosis:
         subjects = [subject for subject, count in sorted(left.items()) for _ in range(count)]
         for sequence, fault in self.faults.items():
             if fault.subject is None and fault.problem == UNREADABLE and subjects:
-                fits = [one for one in subjects if self._last.get(one, (0, ""))[0] < sequence]
+                fits = [one for one in subjects if self._last.get(one, 0) < sequence]
                 if fits:
                     subjects.remove(fits[0])
                     self.faults[sequence] = attrs.evolve(fault, subject=fits[0])

@@ -115,12 +115,12 @@ class StreamRepair:
         """The faults in the order of their sequences; on a cluster the faults of every server."""
         found: dict[int, Fault] = {}
         if replicas == 1:
-            diagnosis = Diagnosis(self._registry)
+            diagnosis = Diagnosis()
             await diagnosis.read(self._connection, self._stream, end, self._witness)
             found = diagnosis.faults
         else:
             async for _ in each_leads(self._connection, self._stream):
-                diagnosis = Diagnosis(self._registry)
+                diagnosis = Diagnosis()
                 await diagnosis.read(self._connection, self._stream, end, self._witness, leader=True)
                 found |= diagnosis.faults
         return [found[sequence] for sequence in sorted(found)]

@@ -76,7 +76,7 @@ class RewrittenRecord:
 
 def headers_of(stored: StoredMessage) -> bytes:
     """The headers that a record was published with, without the headers of reads and batches."""
-    lines = (stored.hdrs or b"").split(b"\r\n")[1:]
+    lines = (stored.headers or b"").split(b"\r\n")[1:]
     return b"".join(line + b"\r\n" for line in lines if line and not line.startswith((*_OF_READS, _OF_BATCHES)))
 
 
@@ -163,4 +163,4 @@ class Rewriting:
             )
         )
         assert data.startswith(TOMBSTONE)
-        return RewrittenRecord(fault.sequence, subject, data, f"{GUARD}: {0 if before is None else before.seq}\r\n".encode())
+        return RewrittenRecord(fault.sequence, subject, data, f"{GUARD}: {0 if before is None else before.sequence}\r\n".encode())

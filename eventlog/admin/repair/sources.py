@@ -40,7 +40,7 @@ def fits(fault: Fault, stored: StoredMessage) -> bool:
     """Whether a record may be the lost one: a guarded commit of the right aggregate, with the digest that the next one names."""
     if fault.subject is not None and stored.subject != fault.subject:
         return False
-    if not has_guard(stored.hdrs) or not _is_commit(stored):
+    if not has_guard(stored.headers) or not _is_commit(stored):
         return False
     return fault.digest is None or digest_of(stored.subject, stored.data) == fault.digest
 

@@ -41,9 +41,10 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.batch import MOST_MESSAGES
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.chain import LinkCheck, LinkChecker, LinkedCommit
 from gctd.readmodel import MODEL
 from projections.projector import writer
-from projections.projector.continuity import AggregateLinks, LinkCheck, Tip
+from projections.projector.continuity import Tip
 from projections.projector.projector import BATCH
 from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump
@@ -75,7 +76,7 @@ def without_digests() -> None:
         del made
         return Tip(stream=self.stream, sequence=commits[-1].sequence, digest=self.digest)
 
-    def look(self: AggregateLinks, commits: Sequence[Commit], made: Sequence[bytes]) -> LinkCheck:
+    def look(self: LinkChecker, commits: Sequence[LinkedCommit], made: Sequence[bytes]) -> LinkCheck:
         del self, commits, made
         return LinkCheck({}, ())
 
@@ -85,7 +86,7 @@ def without_digests() -> None:
 
     writer.fingerprints = fingerprints  # type: ignore[attr-defined, assignment]
     Tip.after = after  # type: ignore[method-assign]  # of this process alone
-    AggregateLinks.look = look  # type: ignore[method-assign]
+    LinkChecker.look = look  # type: ignore[method-assign]
 
 
 class Memory:

@@ -72,4 +72,5 @@ async def other_writer(log: MemoryLog, amount: int, id_: str = "one") -> None:
     state = last.state if last else Counter()
     event = Added(amount=amount, total=state.total + amount, by="other")
     commit = NewCommit(id=f"other-{amount}-{id(event)}", at=AT, events=(NewEvent(event),), state=COUNTER.evolve(state, event))
-    await MemoryLog.append(log, Proposal(aggregate=aggregate, expected=last.sequence if last else 0, commit=commit))
+    expected, prev = (last.sequence, last.digest) if last else (0, None)
+    await MemoryLog.append(log, Proposal(aggregate=aggregate, expected=expected, commit=commit, prev=prev))

@@ -153,7 +153,7 @@ async def test_what_was_published_past_the_event_log_or_does_not_follow_is_found
         await client.jetstream().publish("test.counter.two", json.dumps(forged).encode())
         done = await scrubber.scrub()
         assert [str(damage) for damage in done.found] == [
-            "sequence 3, test.counter.one: it does not follow the commit before it of its aggregate",
+            "sequence 3, test.counter.one: it was decided on another commit than the one at sequence 2",
             "sequence 4, test.counter.two: it was stored without a guard, past the event log",
         ]
 

@@ -90,7 +90,8 @@ class Ledger:
             unit="kg",
         )
         commit = NewCommit(id=event.id, at=EPOCH, events=(NewEvent(event),), state=PRODUCT.fold([event], before.state))
-        proposal = Proposal(aggregate=AggregateId(product.CATEGORY, code), expected=before.sequence, commit=commit)
+        aggregate = AggregateId(product.CATEGORY, code)
+        proposal = Proposal(aggregate=aggregate, expected=before.sequence, commit=commit, prev=before.digest)
         sequence = (await self.log.append(proposal)).sequence
         self.stocks[code].append((sequence, stock + quantity))
         return sequence

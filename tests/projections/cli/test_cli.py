@@ -95,8 +95,8 @@ async def append(log: JetStreamLog, id_: str, number: int) -> None:
     state = worker.evolve(None if last is None else last.state, started)
     context = Context(key=f"key-{number}", correlation="c")
     commit = NewCommit(id=f"{id_}-{number}", at=at, events=(NewEvent(started, context),), state=state)
-    expected = 0 if last is None else last.sequence
-    await log.append(Proposal(aggregate=AggregateId(worker.CATEGORY, id_), expected=expected, commit=commit))
+    expected, prev = (0, None) if last is None else (last.sequence, last.digest)
+    await log.append(Proposal(aggregate=AggregateId(worker.CATEGORY, id_), expected=expected, commit=commit, prev=prev))
 
 
 @pytest_asyncio.fixture

@@ -201,7 +201,7 @@ async def test_what_is_parked_is_listed_and_taken_up(
         ended = await run("verify", "--json", **where)
         assert (ended.code, ended.document["equal"], ended.document["parked"]) == (5, False, 2)
         assert any("workers gctd.worker.bad: sequence 2" in line for line in ended.document["parked_aggregates"])
-        assert any("sequence 2 is not a commit" in line for line in ended.document["log"])
+        assert any("sequence 2, gctd.worker.bad: it cannot be decoded" in line for line in ended.document["log"])
         ended = await run("rebuild", "--no-switch", **where)
         assert (ended.code, [line[0] for line in ended.lines]) == (5, ["log", "parked", "parked"])
         ended = await run("parked", "--json", "--database", where["GCTD_DATABASE_URL"])
@@ -209,7 +209,7 @@ async def test_what_is_parked_is_listed_and_taken_up(
         keys, workers = ended.document
         assert (keys["projection"], workers["projection"]) == ("command_keys", "workers")
         assert (workers["subject"], workers["sequence"], workers["waiting"]) == (f"{worker.CATEGORY}.bad", 2, 1)
-        assert "UndecodableCommit" in workers["traceback"]
+        assert "it cannot be decoded" in workers["traceback"]
         titles, *rows = (await run("parked", "--traceback", "--database", where["GCTD_DATABASE_URL"])).lines
         assert titles[:4] == ["PROJECTION", "AGGREGATE", "SEQUENCE", "WAITING"]
         assert rows[1][:4] == ["workers", f"{worker.CATEGORY}.bad", "2", "1"]

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit
+from eventlog.admin import scrub
 from eventlog.testing.memory import MemoryLog
 from projections.migrations import Migrations
 from projections.projector.continuity import MARK_EVERY
@@ -46,7 +47,7 @@ async def test_a_sound_log_has_no_findings_and_the_digest_of_the_tables(
     log: MemoryLog, store: Store, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     """Also if the preceding commit has to be read a second time."""
-    monkeypatch.setattr(module, "KEPT", kept)
+    monkeypatch.setattr(scrub.CommitChecker.__init__, "__kwdefaults__", {"share": 1.0, "most": kept})
     monkeypatch.setattr(module, "_BATCH", 100)
     end = 2 * MARK_EVERY + 3
     await Book(log).append_randomly(end, accounts=50, seed=1)
@@ -62,8 +63,8 @@ async def test_a_state_that_contradicts_its_events_is_named_with_both_values(log
     await book.append("a", Opened("ann"))
     proposal = book.proposal("a", Booked(21))
     lie = attrs.evolve(proposal.commit.state, balance=521)
-    await log.append(attrs.evolve(proposal, commit=attrs.evolve(proposal.commit, state=lie)))
-    book.sequences["a"] = 2
+    book.stored("a", await log.append(attrs.evolve(proposal, commit=attrs.evolve(proposal.commit, state=lie))))
+    book.states["a"] = lie
     await book.append("a", Booked(1))
     found = await audit(log, MODEL, until=3)
     assert found.problems == ["sequence 2, ledger.account.a: its events give balance 21, its state says 521"]
@@ -80,7 +81,7 @@ async def test_what_is_not_bound_to_the_commit_before_it_is_named(log: MemoryLog
     await log.publish("ledger.account.b", (await commit_at(log, 4)).data)
     assert (await audit(log, MODEL, until=7)).problems == [
         "sequence 2, ledger.account.a: it was decided on another commit than the one at sequence 1",
-        "sequence 7, ledger.account.b: it was published without a guard, past the event log",
+        "sequence 7, ledger.account.b: it was stored without a guard, past the event log",
     ]
 
 

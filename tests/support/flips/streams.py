@@ -57,18 +57,14 @@ async def fill(connection: Connection, number: int) -> Sound:
     stream = stream_of(number)
     await apply_declarations(connection, Declarations((stream,)))
     log, book = log_on(connection, stream.name), Book()
-    digests: dict[str, str] = {}
     for index in range(COMMITS):
         account = ACCOUNTS[index % len(ACCOUNTS)]
         proposal = book.proposal(account, Booked(index) if index >= len(ACCOUNTS) else Opened("ann"))
         proposal = attrs.evolve(
             proposal,
             aggregate=AggregateId(f"flip{number}.account", account),
-            expected=book.sequences.get(account, 0),
-            prev=digests.get(account),
         )
-        appended = await log.append(proposal)
-        book.sequences[account], digests[account] = appended.sequence, appended.digest or ""
+        book.stored(account, await log.append(proposal))
     head = await log.head()
     looked = await audit(log, attrs.evolve(MODEL, stream=stream.name), until=head.last)
     commits = {}

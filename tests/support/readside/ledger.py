@@ -156,6 +156,7 @@ class Book:
         self.log = log
         self.states: dict[str, Account] = {}
         self.sequences: dict[str, int] = {}
+        self.digests: dict[str, str | None] = {}
         self.time = EPOCH
 
     def proposal(self, account: str, *events: Event, key: str | None = None, fingerprint: str | None = None) -> Proposal:
@@ -166,13 +167,19 @@ class Book:
         self.time += timedelta(milliseconds=1)
         context = Context(key=key, fingerprint=fingerprint)
         commit = NewCommit(id=uuid4().hex, at=self.time, events=tuple(NewEvent(event, context) for event in events), state=state)
-        return Proposal(aggregate=AggregateId(CATEGORY, account), expected=self.sequences.get(account, 0), commit=commit)
+        expected = self.sequences.get(account, 0)
+        prev = self.digests.get(account) if expected else None
+        return Proposal(aggregate=AggregateId(CATEGORY, account), expected=expected, commit=commit, prev=prev)
+
+    def stored(self, account: str, appended: Appended) -> None:
+        """Note the place of the last commit of an account."""
+        self.sequences[account], self.digests[account] = appended.sequence, appended.digest
 
     async def append(self, account: str, *events: Event, key: str | None = None, fingerprint: str | None = None) -> Appended:
         """Write events to an account."""
         assert self.log is not None
         appended = await self.log.append(self.proposal(account, *events, key=key, fingerprint=fingerprint))
-        self.sequences[account] = appended.sequence
+        self.stored(account, appended)
         return appended
 
     async def append_together(self, *entries: tuple[str, Sequence[Event]]) -> None:
@@ -180,7 +187,7 @@ class Book:
         assert self.log is not None
         appended = await self.log.append_together([self.proposal(account, *events) for account, events in entries])
         for (account, _), stored in zip(entries, appended, strict=True):
-            self.sequences[account] = stored.sequence
+            self.stored(account, stored)
 
     async def append_randomly(self, commits: int, *, accounts: int, seed: int, batch: int = 100) -> None:
         """Write that many commits to accounts at random: most of them bookings, now and then one is closed and opened again."""

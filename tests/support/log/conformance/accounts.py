@@ -19,6 +19,8 @@ REGISTRY = Registry()
 CATEGORY = "conformance.account"
 SUBJECTS = f"{CATEGORY}.*"
 _ids = itertools.count(1)
+ANY_DIGEST = "A" * 22
+"""The digest of no commit: a log does not compare it."""
 
 
 @REGISTRY.event("deposited")
@@ -51,6 +53,7 @@ def deposit(
         key=key,
         aggregate=account(name),
         expected=expected,
+        prev=ANY_DIGEST if expected else None,
         commit=NewCommit(
             id=f"conformance-{next(_ids)}",
             at=datetime.now(UTC),
