@@ -59,6 +59,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # a Struct,
     traceparent: str | None = None
     actor: str | None = None
 
+    def without_key(self) -> Context:
+        """The same context without the idempotency key, for commands of one request that each take effect alone."""
+        return msgspec.structs.replace(self, key=None, fingerprint=None)
+
     def in_new_span(self) -> Context:
         """The same context, in a new span of its trace, for work that follows from earlier work."""
         trace = Trace.parse(self.traceparent)

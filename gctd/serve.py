@@ -85,6 +85,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     contents = ReportContents(queries, judging, broker.blobs, links, dashboard)
     reporting = Reporting(broker.log, side.commands, queries, tracker, forges, contents, caught_up=side.wait_for_head)
     services = Services(
+        **attrs.asdict(running, recurse=False),
         hooks=Hooks(side.commands, tracker, forges),
         tracker=tracker,
         baselines=baselines,
@@ -94,8 +95,8 @@ def _parts(running: Running, settings: Settings) -> Parts:
         removals=removals,
         uploads=Uploads(broker.log, queries, broker.blobs, tracker, caught_up=side.wait_for_head),
         defaults=_project_defaults(settings),
+        max_attempts=settings.max_attempts,
         queries=queries,
-        snapshots=snapshots,
         blobs=broker.blobs,
         reader=LogBrowser(broker.log),
         coverages=Coverages(broker.blobs),
@@ -104,7 +105,6 @@ def _parts(running: Running, settings: Settings) -> Parts:
         functions=FunctionLookup(broker.blobs, reports, _project_defaults(settings)),
         search=FunctionSearch(reports),
         presence=broker.presence,
-        side=side,
         logs=logs,
         streams=streams,
     )

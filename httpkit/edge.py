@@ -55,7 +55,8 @@ class Edge:
     Its queries see one moment of the tables, and the answer names the sequence of that moment. `wait_for` waits until the read
     model has reached a sequence. It raises an error with status 503 if that takes too long, and 409 if the log has no such
     sequence. `unseen` gives what is awaited before a handler asks the tables, None if they have every command that this process
-    has answered. `kept` keeps the answers of routes that are marked so.
+    has answered. `written` is awaited before the answer to a command, with its sequence and whether the route is immediate: the
+    answer follows once reads show what was written. `kept` keeps the answers of routes that are marked so.
 
     For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
     with a slash at its end as well.
@@ -76,6 +77,7 @@ class Edge:
     moment: Callable[[], AbstractAsyncContextManager[int]] | None = None
     wait_for: Callable[[int], Awaitable[object]] | None = None
     unseen: Callable[[], Awaitable[object] | None] | None = None
+    written: Callable[[int, bool], Awaitable[object]] | None = None
     kept: KeptAnswers | None = None
     openapi_path: str = "/api/openapi.json"
     metrics_path: str = "/metrics"

@@ -64,6 +64,7 @@ class Operation(Generic[S]):
         self._time_limit = route.time_limit or edge.time_limit
         takes_long = route.time_limit is not None  # a database has too few connections for that
         self._moment = None if route.method not in SAFE or route.immediate or takes_long else edge.moment
+        self._written = None if route.method in SAFE else edge.written
         self._deadlines = TimeoutPool(self._time_limit)
         for field in self.binder.fields:
             if field.source is Source.PATH and f"{{{field.name}}}" not in route.path:
@@ -171,6 +172,8 @@ class Operation(Generic[S]):
         status = answer.status or self.route.status
         if status not in self._statuses:
             raise RuntimeError(f"{self.route.operation_id} answered {status}, which its route does not name")
+        if answer.sequence is not None and self._written is not None:
+            await self._written(answer.sequence, self.route.immediate)
         headers = dict(answer.headers)
         sequence = moment if answer.sequence is None else answer.sequence
         if answer.cursor is not None:

@@ -20,6 +20,7 @@ import attrs
 from aiohttp import ETag, web
 from aiohttp.hdrs import IF_MATCH
 
+from eventlog.commit import Context
 from httpkit.messages.fields import message
 from httpkit.problems import PreconditionFailed
 from httpkit.server.callers import LOCAL, Caller, Scope
@@ -51,6 +52,17 @@ class Call(Generic[S]):
     fingerprint: str | None = None
     traceparent: str | None = None
     caller: Caller = LOCAL
+
+    @property
+    def context(self) -> Context:
+        """The context in which a command of the request is issued."""
+        return Context(
+            key=self.key,
+            fingerprint=self.fingerprint,
+            correlation=self.request_id,
+            traceparent=self.traceparent,
+            actor=self.caller.actor,
+        )
 
     @property
     def if_match(self) -> Sequence[ETag] | None:

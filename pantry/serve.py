@@ -5,6 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from importlib.metadata import version
 
+import attrs
+
 from eventlog import PersonalDataCipher
 from eventlog.admin import Declarations, load_declarations
 from eventlog.jetstream import Connection, JetStreamKeyring
@@ -47,13 +49,12 @@ def _parts(running: Running, settings: Settings) -> Parts:
     pantry = Pantry(execution, queries, caught_up=side.wait_for_head)
     return Parts(
         services=Services(
+            **attrs.asdict(running, recurse=False),
             pantry=pantry,
             imports=Imports(execution, pantry),
             queries=queries,
-            side=side,
             erasures=erasures,
             devices=Devices(access),
-            guard=running.guard,
             public_url=settings.public_url,
         ),
         parts=[Part("erasures", erasures.run, note=erasures.note, applied=erasures.applied)],

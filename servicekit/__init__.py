@@ -18,9 +18,6 @@ if TYPE_CHECKING:
         Running,
         Service,
         answer,
-        context,
-        context_of_many,
-        replayed,
     )
     from servicekit.settings import ServerSettings, ServiceSettings
     from servicekit.status_route import EXAMPLE, projections_route
@@ -36,7 +33,7 @@ else:
             "servicekit.read_side": "NotWritten ReadSide",
             "servicekit.replica": "Broker ReadReplica ReplicaTransaction connected",
             "servicekit.server": "Application check_reachable guard_of serve_application shared_token",
-            "servicekit.service": "context context_of_many replayed Service Parts Running answer",
+            "servicekit.service": "Service Parts Running answer",
             "servicekit.settings": "ServerSettings ServiceSettings",
             "servicekit.status_route": "EXAMPLE projections_route",
             "servicekit.supervision": "Startable describe keep_running mend",
@@ -46,7 +43,7 @@ else:
 __all__ = [
     "EXAMPLE", "Application", "Broker", "BrokerState", "CommitFrames", "EventChange", "NotSeen", "NotWritten", "Part", "Parts",
     "ProcessParts", "ReadReplica", "ReadSide", "ReplicaTransaction", "Running", "ServerSettings", "Service", "ServiceSettings",
-    "Startable", "addresses", "answer", "check_reachable", "connected", "context", "context_of_many", "describe", "guard_of",
-    "keep_running", "look_at_all", "mend", "projections_route", "replayed", "serve_application", "shared_token",
+    "Startable", "addresses", "answer", "check_reachable", "connected", "describe", "guard_of",
+    "keep_running", "look_at_all", "mend", "projections_route", "serve_application", "shared_token",
     "token_commands",
 ]  # fmt: skip

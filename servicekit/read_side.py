@@ -280,8 +280,8 @@ class ReadSide:
         self.projector.show_nothing()
         await make_again_patiently(self._store, self._model, error)
 
-    async def wait_visible(self, sequence: int) -> int:
-        """Wait until the read model has the sequence that a command wrote, and return the sequence.
+    async def wait_visible(self, sequence: int) -> None:
+        """Wait until the read model has the sequence that a command wrote.
 
         The command took effect, even if the read model is late or stops at that moment. The answer is then sent without it, and
         a reader who must not be behind asks with `min_seq`. Later commands are refused before they are stored.
@@ -290,20 +290,19 @@ class ReadSide:
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
         except (Behind, ProjectorStopped) as reason:
             _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(reason))
-        return sequence
 
-    async def acknowledge(self, sequence: int) -> int:
-        """Let the answer to a command follow its append, and return the sequence. Reads of this process wait for the tables.
+    async def written(self, sequence: int, immediate: bool) -> None:  # noqa: FBT001 - the shape of `Edge.written`
+        """Wait until reads show what a command wrote. The answer to an `immediate` one follows its append: later reads wait.
 
-        The answer waits as in `wait_visible` if other processes can share the tables, since their reads have no note of it. It
-        also waits while the tables are more than `AHEAD` commits behind.
+        It waits too if other processes can share the tables, since their reads have no note of it, and while the tables are more
+        than `AHEAD` commits behind.
         """
-        if self._store.election is not None:
-            return await self.wait_visible(sequence)
+        if not immediate or self._store.election is not None:
+            await self.wait_visible(sequence)
+            return
         self._acknowledged.add(sequence)
         if sequence - AHEAD > self.projector.position:
             await self.wait_visible(sequence - AHEAD)
-        return sequence
 
     def unseen(self) -> Awaitable[None] | None:
         """Return what a read has to await before it asks the tables, or None if they have everything that was acknowledged."""

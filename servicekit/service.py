@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
-import msgspec
 import structlog
 from aiohttp import web
 from platformdirs import user_data_path
 
-from eventlog import Commit, Context, Decider, Head
+from eventlog import Commit, Decider, Head
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import Declarations, event_stream
 from eventlog.commands import Commands, CommandStep, Outcome
@@ -63,28 +62,6 @@ from servicekit.settings import ServiceSettings
 from servicekit.status_route import projections_route, show_projections
 from terminalkit.config.loading import SettingsSource
 
-
-def context(call: Call[Any]) -> Context:
-    """The context in which a request's command is issued."""
-    return Context(
-        key=call.key,
-        fingerprint=call.fingerprint,
-        correlation=call.request_id,
-        traceparent=call.traceparent,
-        actor=call.caller.actor,
-    )
-
-
-def context_of_many(call: Call[Any]) -> Context:
-    """The context of a request's commands on several aggregates, which each take effect alone: without the request's key."""
-    return msgspec.structs.replace(context(call), key=None, fingerprint=None)
-
-
-def replayed(outcome: Outcome[Any, Any]) -> dict[str, str]:
-    """Return the headers of an answer to an idempotency key that had taken effect before. There are none otherwise."""
-    return {"Idempotent-Replayed": "true"} if outcome.replayed else {}
-
-
 _log = structlog.get_logger(__name__)
 
 S = TypeVar("S")
@@ -95,7 +72,7 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class Running:
-    """The parts of a service that runs; handlers of a small service get it as `call.services`.
+    """The parts of a service that runs. Handlers get it as `call.services`; a larger service adds its own parts in a subclass.
 
     `head` are the ends of the log when it started. `people` encrypts personal fields, if the service has a keyring. `guard` are
     the checks of its requests. `access` are its tokens and sessions; None without tokens. `snapshots` are the tables as
@@ -117,7 +94,7 @@ class Running:
 
         The request's idempotency key and trace go with it. Raises the errors of `eventlog.commands.Commands.execute`.
         """
-        outcome = await self.side.commands.execute(decider, id_, command, context(call))
+        outcome = await self.side.commands.execute(decider, id_, command, call.context)
         await self.side.wait_visible(outcome.sequence)
         return outcome
 
@@ -127,7 +104,7 @@ class Running:
         The request's idempotency key belongs to the first step, which needs an event. A repetition has the outcomes of the steps
         that had events. Raises the errors of `eventlog.commands.Commands.execute_together`.
         """
-        outcomes = await self.side.commands.execute_together(steps, context(call))
+        outcomes = await self.side.commands.execute_together(steps, call.context)
         await self.side.wait_visible(max(outcome.sequence for outcome in outcomes))
         return outcomes
 
@@ -144,9 +121,15 @@ class Running:
         return await self.side.hub.stream(call.http, only=only)
 
 
-def answer(outcome: Outcome[Any, Any], value: T) -> Answer[T]:
-    """The answer to a command: `value`, with the sequence of its events and whether it is a repetition."""
-    return Answer(value, sequence=outcome.sequence, headers=replayed(outcome))
+def answer(outcome: Outcome[Any, Any], value: T, *, location: str | None = None, etag: str | None = None) -> Answer[T]:
+    """The answer to a command: `value`, with the sequence of its events and whether it is a repetition.
+
+    `location` is the path of a new resource, `etag` the version of the resource after the command.
+    """
+    headers = {} if location is None else {"Location": location}
+    if outcome.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    return Answer(value, sequence=outcome.sequence, headers=headers, etag=etag)
 
 
 @attrs.frozen(kw_only=True)
@@ -344,6 +327,7 @@ class Service:
             moment=running.snapshots.moment,
             wait_for=side.wait_for,
             unseen=side.unseen,
+            written=side.written,
             kept=KeptAnswers(state, lambda: side.projector.position),
         )
 

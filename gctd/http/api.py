@@ -19,7 +19,7 @@ from servicekit import projections_route
 
 async def follow_events(request: Nothing, call: Call[Services]) -> web.StreamResponse:  # noqa: ARG001
     """Stream the events of the tracker. `Last-Event-ID` resumes after an event: each event is sent once, in order."""
-    return await call.services.side.hub.stream(call.http)
+    return await call.services.follow(call)
 
 
 TABLE: tuple[Route[Services], ...] = (

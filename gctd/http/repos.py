@@ -14,7 +14,7 @@ from gctd.http.tasks.results import full_analysis
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import RepoView
 from httpkit import Answer, Call, Route, decode_cursor, member, message, page_of, path, query
-from servicekit import context
+from servicekit import answer
 
 
 @message
@@ -59,10 +59,9 @@ class OneAnalysis:
 
 async def register(request: Register, call: Call[Services]) -> Answer[RepoBody]:
     """Register a repository; a worker searches for its Go projects. For a known repository, return its current state."""
-    await call.services.removals.finish(request.repo_url, context(call))
-    outcome = await call.services.tracker.register(request.repo_url, refresh=request.refresh, context=context(call))
-    sequence = await call.services.side.wait_visible(outcome.sequence)
-    return Answer(RepoBody.of(RepoView.of_state(outcome.state, outcome.sequence)), sequence=sequence)
+    await call.services.removals.finish(request.repo_url, call.context)
+    outcome = await call.services.tracker.register(request.repo_url, refresh=request.refresh, context=call.context)
+    return answer(outcome, RepoBody.of(RepoView.of_state(outcome.state, outcome.sequence)))
 
 
 async def repo_status(request: RepoByUrl, call: Call[Services]) -> RepoBody:
@@ -76,8 +75,7 @@ async def repo_status(request: RepoByUrl, call: Call[Services]) -> RepoBody:
 
 async def remove_repo(request: RepoByUrl, call: Call[Services]) -> Answer[None]:
     """Remove a repository with its tasks, analyses and verdicts. Unfinished tasks are cancelled, and the event log keeps all."""
-    last = await call.services.removals.remove(request.url, context(call))
-    return Answer(None, sequence=await call.services.side.wait_visible(last))
+    return Answer(None, sequence=await call.services.removals.remove(request.url, call.context))
 
 
 async def list_repos(request: ListRepos, call: Call[Services]) -> Answer[Sequence[RepoBody]]:

@@ -24,16 +24,17 @@ from gctd.http.tasks.log_reader import LogBrowser
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
 from httpkit import Streams
-from projections import SnapshotQueries
-from servicekit import ReadSide
+from servicekit import Running
 
 BROKER_TIME_LIMIT = 30.0
 """Seconds for an answer that reads from the broker as well. It holds no connection to the tables while the broker hangs."""
 
 
 @attrs.frozen(kw_only=True)
-class Services:
+class Services(Running):
     """The parts of a control plane. `defaults` is what holds for projects where neither they nor their root say otherwise.
+
+    `max_attempts` are the attempts that a task gets, also when a user retries it.
 
     Inside `snapshots.moment` the `queries` see one moment of the tables.
     """
@@ -47,8 +48,8 @@ class Services:
     baselines: Baselines
     judging: Judging
     defaults: ProjectConfig
+    max_attempts: int
     queries: TrackerQueries
-    snapshots: SnapshotQueries
     blobs: Blobs
     reader: LogBrowser
     coverages: Coverages
@@ -57,6 +58,5 @@ class Services:
     functions: FunctionLookup
     search: FunctionSearch
     presence: Presence
-    side: ReadSide
     logs: AttemptLogs
     streams: Streams

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from gctd.broker.presence import PresenceEntry
 from gctd.control.heartbeat import Heartbeat, decoded
+from gctd.domain.worker import WORKER, PauseWorker
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import BROKER_TIME_LIMIT, Services
 from httpkit import Answer, Call, Nothing, Route, Scope, message, path
-from servicekit import context
+from servicekit import answer
 
 
 @message
@@ -43,8 +44,8 @@ async def unpause_worker(request: OneWorker, call: Call[Services]) -> Answer[Non
 
 
 async def _pause(worker_id: str, call: Call[Services], *, paused: bool) -> Answer[None]:
-    outcome = await call.services.tracker.pause_worker(worker_id, paused=paused, context=context(call))
-    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
+    command = PauseWorker(paused=paused, at=datetime.now(UTC))
+    return answer(await call.services.execute(WORKER, worker_id, command, call), None)
 
 
 ROUTES = (

@@ -23,7 +23,7 @@ from pantry.http.values import (
     quantity,
 )
 from pantry.readmodel.views import BarcodeView
-from servicekit import context
+from servicekit import answer
 
 _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 
@@ -72,16 +72,15 @@ async def get_barcode(request: OneBarcode, call: Call[Services]) -> BarcodeBody:
 
 async def assign_barcode(request: GivenBarcode, call: Call[Services]) -> Answer[BarcodeBody]:
     """Let a code name a product, or change its pack factor. A code names one product at a time."""
-    outcome = await call.services.pantry.assign_barcode(request.code, request.product_ean13, request.factor, context(call))
-    sequence = await call.services.side.wait_visible(outcome.sequence)
+    outcome = await call.services.pantry.assign_barcode(request.code, request.product_ean13, request.factor, call.context)
     body = BarcodeBody.of(BarcodeView(code=outcome.state.code, product_ean13=request.product_ean13, factor=request.factor))
-    return Answer(body, sequence=sequence)
+    return answer(outcome, body)
 
 
 async def remove_barcode(request: OneBarcode, call: Call[Services]) -> Answer[None]:
     """Free a code. Movements that were booked with it stay."""
-    outcome = await call.services.pantry.remove_barcode(request.code, context(call))
-    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
+    outcome = await call.services.pantry.remove_barcode(request.code, call.context)
+    return answer(outcome, None)
 
 
 _ONE = "/api/v1/codes/{code}"

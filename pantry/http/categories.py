@@ -12,7 +12,7 @@ from pantry.http.bodies import CategoryBody
 from pantry.http.services import Services, version_wanted
 from pantry.http.values import CURSOR, naming
 from pantry.readmodel.views import CategoryView
-from servicekit import context, replayed
+from servicekit import answer
 
 PAGE = 1000
 """The longest page of a list, and the length if none is asked for."""
@@ -63,8 +63,8 @@ async def list_categories(request: ListCategories, call: Call[Services]) -> Answ
 
 async def create_category(request: NewCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Create a category. Its name must be free."""
-    outcome = await call.services.pantry.create_category(request.name, request.description or "", context(call))
-    return await _answer(outcome, call, {"Location": f"/api/v1/categories/{outcome.state.id}"})
+    outcome = await call.services.pantry.create_category(request.name, request.description or "", call.context)
+    return _answer(outcome, f"/api/v1/categories/{outcome.state.id}")
 
 
 async def get_category(request: OneCategory, call: Call[Services]) -> Answer[CategoryBody]:
@@ -78,15 +78,14 @@ async def get_category(request: OneCategory, call: Call[Services]) -> Answer[Cat
 async def edit_category(request: EditedCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Replace name and description. The old name is free then."""
     outcome = await call.services.pantry.edit_category(
-        request.id, request.name, request.description or "", version=version_wanted(call), context=context(call)
+        request.id, request.name, request.description or "", version=version_wanted(call), context=call.context
     )
-    return await _answer(outcome, call, {})
+    return _answer(outcome)
 
 
-async def _answer(outcome: CategoryOutcome, call: Call[Services], headers: dict[str, str]) -> Answer[CategoryBody]:
-    sequence = await call.services.side.wait_visible(outcome.sequence)
+def _answer(outcome: CategoryOutcome, location: str | None = None) -> Answer[CategoryBody]:
     category = CategoryView.of_state(outcome.state)
-    return Answer(CategoryBody.of(category), sequence=sequence, headers=headers | replayed(outcome), etag=str(category.version))
+    return answer(outcome, CategoryBody.of(category), location=location, etag=str(category.version))
 
 
 ROUTES = (

@@ -75,7 +75,7 @@ class Follow:
 async def follow_events(request: Follow, call: Call[Services]) -> web.StreamResponse:
     """The events of the pantry, live. `Last-Event-ID` resumes after an event: each one once, in order."""
     only = None if request.events is None else frozenset(request.events.split(","))
-    return await call.services.side.hub.stream(call.http, only=only)
+    return await call.services.follow(call, only=only)
 
 
 def show(happened: EventChange) -> Iterable[Frame]:

@@ -17,7 +17,7 @@ from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, product_filter, quantity
 from pantry.readmodel.views import MovementView
-from servicekit import context, replayed
+from servicekit import answer
 
 
 @message
@@ -145,8 +145,8 @@ async def list_movements_of_product(request: ListMovementsOfProduct, call: Call[
 
 async def record_movement(request: GivenMovement, call: Call[Services]) -> Answer[MovementBody]:
     """Book what goes in or out. Nothing goes out that is not there."""
-    outcome = await call.services.pantry.move(request.movement, context(call))
-    return _answer(outcome, await call.services.side.acknowledge(outcome.sequence))
+    outcome = await call.services.pantry.move(request.movement, call.context)
+    return _answer(outcome)
 
 
 async def get_movement(request: OneMovement, call: Call[Services]) -> MovementBody:
@@ -159,16 +159,15 @@ async def get_movement(request: OneMovement, call: Call[Services]) -> MovementBo
 
 async def undo_movement(request: UndoRequest, call: Call[Services]) -> Answer[MovementBody]:
     """Undo a movement, once, by one that makes up for it: the history stays as it was."""
-    outcome = await call.services.pantry.undo(request.id, request.remarks, context(call))
-    return _answer(outcome, await call.services.side.wait_visible(outcome.sequence))
+    outcome = await call.services.pantry.undo(request.id, request.remarks, call.context)
+    return _answer(outcome)
 
 
 async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[CountBody]:
     """Book a stocktake: the difference between the counted and the expected stock, or that there is none."""
     outcome = await call.services.pantry.count(
-        request.ean13, request.counted, request.remarks, context(call), unit=request.unit or None
+        request.ean13, request.counted, request.remarks, call.context, unit=request.unit or None
     )
-    sequence = await call.services.side.wait_visible(outcome.sequence)
     movement = _movement(outcome)
     sign = 0 if movement is None else 1 if movement.type == MovementType.IN else -1
     body = CountBody(
@@ -178,7 +177,7 @@ async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[Cou
         current_stock=number(outcome.state.stock),
         movement=UNSET if movement is None else MovementBody.of(movement),
     )
-    return Answer(body, sequence=sequence, headers=replayed(outcome))
+    return answer(outcome, body)
 
 
 async def list_stocktakes(request: ListStocktakes, call: Call[Services]) -> Answer[Sequence[StocktakeBody]]:
@@ -197,11 +196,10 @@ async def list_stocktakes(request: ListStocktakes, call: Call[Services]) -> Answ
     return Answer([StocktakeBody.of(stocktake) for stocktake in page], cursor=more)
 
 
-def _answer(outcome: ProductOutcome, sequence: int) -> Answer[MovementBody]:
+def _answer(outcome: ProductOutcome) -> Answer[MovementBody]:
     movement = _movement(outcome)
     assert movement is not None, "the command made a movement"
-    headers = {"Location": f"/api/v1/movements/{movement.id}", **replayed(outcome)}
-    return Answer(MovementBody.of(movement), sequence=sequence, headers=headers)
+    return answer(outcome, MovementBody.of(movement), location=f"/api/v1/movements/{movement.id}")
 
 
 def _movement(outcome: ProductOutcome) -> MovementView | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from httpkit import Answer, Call, Route, Scope, member, message
 from pantry.domain.product import CREATED_BY_LENGTH
 from pantry.http.services import Services
-from servicekit import context
 
 
 @message
@@ -21,8 +20,7 @@ async def erase_person(request: Erase, call: Call[Services]) -> Answer[None]:
     Upper and lower case are the same. It may be repeated, and a person without data counts as erased. The bookings stay,
     with `[erased]` in these places. Later bookings of the person are kept under a new key.
     """
-    sequence = await call.services.erasures.erase(request.name, context(call))
-    return Answer(None, sequence=None if sequence is None else await call.services.side.wait_visible(sequence))
+    return Answer(None, sequence=await call.services.erasures.erase(request.name, call.context))
 
 
 ROUTES = (

@@ -17,7 +17,7 @@ from pantry.http.services import Services, version_wanted
 from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, flag, naming, unit_factor
 from pantry.readmodel.tables import name_key
 from pantry.readmodel.views import ProductView
-from servicekit import context, replayed
+from servicekit import answer
 
 _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 
@@ -117,14 +117,14 @@ async def list_products(request: ListProducts, call: Call[Services]) -> Answer[S
 
 async def create_product(request: GivenProduct, call: Call[Services]) -> Answer[ProductBody]:
     """Create a product, without stock."""
-    outcome = await call.services.pantry.create_product(request.ean13, request.details, context(call))
-    return await _answer(outcome, call, {"Location": f"/api/v1/products/{request.ean13}"})
+    outcome = await call.services.pantry.create_product(request.ean13, request.details, call.context)
+    return _answer(outcome, f"/api/v1/products/{request.ean13}")
 
 
 async def create_product_without_code(request: ProductValues, call: Call[Services]) -> Answer[ProductBody]:
     """Create a product for a thing without a barcode, under an own code that begins with 29."""
-    outcome = await call.services.pantry.create_product_without_code(request.details, context(call))
-    return await _answer(outcome, call, {"Location": f"/api/v1/products/{outcome.state.ean13}"})
+    outcome = await call.services.pantry.create_product_without_code(request.details, call.context)
+    return _answer(outcome, f"/api/v1/products/{outcome.state.ean13}")
 
 
 async def get_product(request: ProductAt, call: Call[Services]) -> Answer[ProductBody]:
@@ -141,25 +141,25 @@ async def edit_product(request: ChangedProduct, call: Call[Services]) -> Answer[
         version=version_wanted(call),
         factor=request.factor,
         keeps_minimum=request.min_stock is UNSET,
-        context=context(call),
+        context=call.context,
     )
-    return await _answer(outcome, call, {})
+    return _answer(outcome)
 
 
 async def deactivate_product(request: OneProduct, call: Call[Services]) -> Answer[None]:
     """Deactivate a product. Its data stays, and its remaining stock can still be taken out."""
     outcome = await call.services.pantry.set_active(
-        request.ean13, active=False, version=version_wanted(call), context=context(call)
+        request.ean13, active=False, version=version_wanted(call), context=call.context
     )
-    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
+    return answer(outcome, None)
 
 
 async def activate_product(request: OneProduct, call: Call[Services]) -> Answer[ProductBody]:
     """Keep a product again."""
     outcome = await call.services.pantry.set_active(
-        request.ean13, active=True, version=version_wanted(call), context=context(call)
+        request.ean13, active=True, version=version_wanted(call), context=call.context
     )
-    return await _answer(outcome, call, {})
+    return _answer(outcome)
 
 
 async def get_stock(request: ProductAt, call: Call[Services]) -> Answer[StockBody]:
@@ -176,10 +176,9 @@ async def _product(request: ProductAt, call: Call[Services]) -> ProductView:
     return product
 
 
-async def _answer(outcome: ProductOutcome, call: Call[Services], headers: dict[str, str]) -> Answer[ProductBody]:
-    sequence = await call.services.side.wait_visible(outcome.sequence)
+def _answer(outcome: ProductOutcome, location: str | None = None) -> Answer[ProductBody]:
     product = ProductView.of_state(outcome.state)
-    return Answer(ProductBody.of(product), sequence=sequence, headers=headers | replayed(outcome), etag=str(product.version))
+    return answer(outcome, ProductBody.of(product), location=location, etag=str(product.version))
 
 
 _ONE = "/api/v1/products/{ean13}"

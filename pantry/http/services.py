@@ -6,29 +6,27 @@ import re
 
 import attrs
 
-from httpkit import Call, Guard, PreconditionFailed
+from httpkit import Call, PreconditionFailed
 from pantry.commands.imports import Imports
 from pantry.commands.pantry import Pantry
 from pantry.domain.errors import NotFound
 from pantry.erasures import Erasures
 from pantry.readmodel.queries import PantryQueries
-from servicekit import ReadSide
+from servicekit import Running
 from servicekit.access import Devices
 
 _VERSION = re.compile(r"[0-9]{1,18}")
 
 
 @attrs.frozen(kw_only=True)
-class Services:
-    """The parts of a running pantry. `guard` are the checks of requests, `public_url` the address of the page, if it is set."""
+class Services(Running):
+    """The parts of a running pantry. `public_url` is the address of the page, if it is set."""
 
     pantry: Pantry
     imports: Imports
     queries: PantryQueries
-    side: ReadSide
     erasures: Erasures
     devices: Devices
-    guard: Guard
     public_url: str | None = None
 
     async def check_filter(self, ean13: str | None) -> None:

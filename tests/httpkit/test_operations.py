@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,13 @@ import structlog
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
+from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.reply import TimeoutPool
 from httpkit.server.serving import serving
 from httpkit.static.pages import POLICY, Pages
 from terminalkit import logs
 from tests.httpkit.raw import ask
-from tests.httpkit.shop import Away, NotFromHere, open_shop
+from tests.httpkit.shop import Away, NotFromHere, Shop, open_shop
 from tests.support.pace import within
 
 
@@ -211,3 +212,32 @@ async def test_a_task_that_is_cancelled_inside_a_deadline_stays_cancelled() -> N
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.real
+async def test_the_answer_to_a_command_follows_once_reads_show_it() -> None:
+    shown = list[tuple[int, bool]]()
+
+    async def written(sequence: int, immediate: bool) -> None:
+        await asyncio.sleep(0)
+        shown.append((sequence, immediate))
+
+    async def at(_: Nothing, __: Call[Shop]) -> Answer[Sequence[int]]:
+        return Answer([sequence for sequence, _ in shown], sequence=len(shown) + 5)
+
+    table = (
+        Route("GET", "/written", at, summary="Look"),
+        Route("POST", "/written", at, summary="Write"),
+        Route("POST", "/at-once", at, summary="Write at once", immediate=True),
+    )
+    async with open_shop(table=table, written=written) as shop:
+        answers = [
+            await ask(shop.port, request) for request in ("GET /written", "POST /written", "POST /at-once", "GET /written")
+        ]
+    assert [(reply.json, reply.headers["event-sequence"]) for reply in answers] == [
+        ([], "5"),
+        ([], "5"),
+        ([5], "6"),
+        ([5, 6], "7"),
+    ]
+    assert shown == [(5, False), (6, True)]

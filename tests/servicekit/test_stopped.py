@@ -47,7 +47,7 @@ async def test_writes_are_refused_and_nothing_of_them_is_stored(nats_url: str, t
                     with pytest.raises(ProjectorStopped, match="has a hole"):
                         await side.commands.execute(ACCOUNT, name, Booked(1) if name == "b" else Opened("eve"))
             assert (await log.head()).last == 3
-            assert await asyncio.wait_for(side.wait_visible(3), 1) == 3  # what was stored a moment before it stopped is answered
+            await asyncio.wait_for(side.wait_visible(3), 1)  # what was stored a moment before it stopped is answered
 
 
 async def test_what_is_parked_is_said_to_who_asks_for_its_sequence_and_at_once(nats_url: str, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_what_is_parked_is_said_to_who_asks_for_its_sequence_and_at_once(n
     async with ledger_log(nats_url) as log, served(log, tmp_path / "read.db") as side:
         for event in (Opened("ann"), Booked(1, "poison"), Booked(2)):
             outcome = await side.commands.execute(ACCOUNT, "bad", event)
-            assert await side.wait_visible(outcome.sequence) == outcome.sequence
+            await side.wait_visible(outcome.sequence)
         await side.commands.execute(ACCOUNT, "good", Opened("gus"))
         await side.projector.wait_for(4, 20)
         for sequence in (2, 3):

@@ -12,21 +12,19 @@ import attrs
 from eventlog import Commands, CommandStep, Context, EventLog, Outcome
 from gctd.control.requests.new_tasks import MeasuredTask, NewTasks, ObservedRef, projects_of
 from gctd.control.requests.policy import Policy
-from gctd.domain import worker
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.remote.refs import parse_ref, parse_subdir
 from gctd.domain.remote.urls import RepoUrl, repo_id
 from gctd.domain.repo import REPO
-from gctd.domain.repo.commands import ConfigureProject, RegisterRepo, RemoveProjectConfig, RemoveRepo, RequestAnalysis
-from gctd.domain.repo.config import ROOT, ProjectConfig, checked, config_key
+from gctd.domain.repo.commands import RegisterRepo, RemoveRepo, RequestAnalysis
+from gctd.domain.repo.config import ROOT, ProjectConfig
 from gctd.domain.repo.events import RepoEvent
 from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
-from gctd.domain.task.commands import CancelTask, DeleteTask, MarkTask, QueueTask, RetryTask, TaskCommand
+from gctd.domain.task.commands import MarkTask, QueueTask
 from gctd.domain.task.events import TaskEvent, TaskQueued
 from gctd.domain.task.state import Task
 from gctd.domain.upload import UploadedProfile
-from gctd.domain.worker import WORKER
 
 TaskOutcome = Outcome[Task, TaskEvent]
 RepoOutcome = Outcome[Repo, RepoEvent]
@@ -67,7 +65,7 @@ class Tracker:
 
         Raises BadInput, and NotFound if the repository is not registered.
         """
-        id_ = self._id(repo_url)
+        id_ = repo_id(self.parse_url(repo_url, "url").canonical)
         return await self._commands.execute(REPO, id_, RemoveRepo(at=_now()), context)
 
     async def analyze(
@@ -207,31 +205,6 @@ class Tracker:
         )
         return outcomes[1 : 1 + len(queue)]
 
-    async def configure(
-        self,
-        repo_url: str,
-        subdir: str | None,
-        changes: ProjectConfig,
-        *,
-        without: frozenset[str] = frozenset(),
-        context: Context | None = None,
-    ) -> RepoOutcome:
-        """Set what is given in `changes` for a project, or for the root, and remove what `without` names.
-
-        Also raises BadSettings.
-        """
-        key = config_key(subdir)
-        command = ConfigureProject(subdir=key, changes=checked(changes), without=without, at=_now())
-        return await self._commands.execute(REPO, self._id(repo_url), command, context)
-
-    async def remove_config(self, repo_url: str, subdir: str | None, context: Context | None = None) -> RepoOutcome:
-        """Forget the settings of a project, or of the root."""
-        command = RemoveProjectConfig(subdir=config_key(subdir), at=_now())
-        return await self._commands.execute(REPO, self._id(repo_url), command, context)
-
-    def _id(self, repo_url: str) -> str:
-        return repo_id(self.parse_url(repo_url, "url").canonical)
-
     async def registered(self, repo_url: str) -> Repo:
         """Return the current state of a repository. Raises BadInput, NotFound."""
         return await self.registered_as(repo_id(self.parse_url(repo_url).canonical), repo_url)
@@ -254,22 +227,6 @@ class Tracker:
             raise Refused(f"{known.url} could not be registered: {known.reason}")
         return known
 
-    async def cancel_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
-        """End a waiting or running task. It stays in the lists. Raises Refused if it has ended."""
-        return await self._on_task(task_id, CancelTask(at=_now()), context)
-
-    async def retry_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
-        """Queue a failed or expired task again. It gets the number of attempts of a new task. Raises Refused."""
-        return await self._on_task(task_id, RetryTask(attempts=self._policy.max_attempts, at=_now()), context)
-
-    async def delete_task(self, task_id: str, context: Context | None = None) -> TaskOutcome:
-        """Remove a task; one that is under way is cancelled."""
-        return await self._on_task(task_id, DeleteTask(at=_now()), context)
-
-    async def mark_seen(self, task_id: str, context: Context | None = None) -> TaskOutcome:
-        """Mark a task as seen."""
-        return await self._on_task(task_id, MarkTask(hide=False, at=_now()), context)
-
     async def hide_tasks(self, task_ids: Sequence[str], context: Context | None = None) -> int:
         """Hide the ended tasks among these. Return the sequence of the last stored commit: 0 if no task changed."""
         limit = asyncio.Semaphore(256)
@@ -277,19 +234,9 @@ class Tracker:
         async def hide(task_id: str) -> int:
             async with limit:
                 try:
-                    outcome = await self._on_task(task_id, MarkTask(hide=True, at=_now()), context)
+                    outcome = await self._commands.execute(TASK, task_id, MarkTask(hide=True, at=_now()), context)
                 except NotFound:
                     return 0  # deleted since
                 return outcome.sequence if outcome.events else 0
 
         return max(await asyncio.gather(*map(hide, task_ids)), default=0)
-
-    async def _on_task(self, task_id: str, command: TaskCommand, context: Context | None) -> TaskOutcome:
-        return await self._commands.execute(TASK, task_id, command, context)
-
-    async def pause_worker(
-        self, worker_id: str, *, paused: bool, context: Context | None = None
-    ) -> Outcome[worker.Worker, worker.WorkerEvent]:
-        """Let a worker take no more jobs, or take them again."""
-        command = worker.PauseWorker(paused=paused, at=_now())
-        return await self._commands.execute(WORKER, worker_id, command, context)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import attrs
 
+from eventlog import Outcome
 from gctd.domain.errors import BadSettings, NotFound
 from gctd.domain.remote.urls import repo_id
-from gctd.domain.repo.config import FIELDS, Origin, ProjectConfig, config_key, effective, origins, require_configurable
+from gctd.domain.repo import REPO
+from gctd.domain.repo.commands import ConfigureProject, RemoveProjectConfig, RepoCommand
+from gctd.domain.repo.config import FIELDS, Origin, ProjectConfig, checked, config_key, effective, origins, require_configurable
+from gctd.domain.repo.events import RepoEvent
+from gctd.domain.repo.state import Repo
 from gctd.http import formats
 from gctd.http.services import Services
 from gctd.readmodel.views import RepoView
 from httpkit import UNSET, Answer, Call, FieldError, Invalid, Route, Unset, member, message, query
-from servicekit import context
+from servicekit import answer
 
 _SUBDIR = "path of a project in the repository; empty, `.` or left out: the repository's root"
 
@@ -93,24 +100,23 @@ async def set_repo_config(request: SetConfig, call: Call[Services]) -> Answer[Co
     """Set what is given, remove what is null, leave the rest. It holds for analyses that are scheduled from now on."""
     given = {name: getattr(request, name) for name in FIELDS if getattr(request, name) is not UNSET}
     try:
-        outcome = await call.services.tracker.configure(
-            request.url,
-            request.subdir,
-            ProjectConfig(**given),
-            without=frozenset(name for name, value in given.items() if value is None),
-            context=context(call),
-        )
+        changes = checked(ProjectConfig(**given))
     except BadSettings as error:
         raise Invalid(FieldError(problem.reason, pointer=f"#/{problem.field}") for problem in error.problems) from error
-    sequence = await call.services.side.wait_visible(outcome.sequence)
-    view = RepoView.of_state(outcome.state, outcome.sequence)
-    return Answer(ConfigBody.of(view, config_key(request.subdir), call.services.defaults), sequence=sequence)
+    key, without = config_key(request.subdir), frozenset(name for name, value in given.items() if value is None)
+    outcome = await _execute(ConfigureProject(subdir=key, changes=changes, without=without, at=datetime.now(UTC)), request, call)
+    return answer(outcome, ConfigBody.of(RepoView.of_state(outcome.state, outcome.sequence), key, call.services.defaults))
 
 
 async def remove_repo_config(request: OneConfig, call: Call[Services]) -> Answer[None]:
     """Forget what is set for a project: the root's settings hold for it, or the server's."""
-    outcome = await call.services.tracker.remove_config(request.url, request.subdir, context(call))
-    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
+    command = RemoveProjectConfig(subdir=config_key(request.subdir), at=datetime.now(UTC))
+    return answer(await _execute(command, request, call), None)
+
+
+async def _execute(command: RepoCommand, request: OneConfig | SetConfig, call: Call[Services]) -> Outcome[Repo, RepoEvent]:
+    repo = repo_id(call.services.tracker.parse_url(request.url, "url").canonical)
+    return await call.services.execute(REPO, repo, command, call)
 
 
 _PATH = "/api/repo-config"

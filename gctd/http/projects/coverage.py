@@ -10,7 +10,6 @@ from gctd.http.bodies import TaskBody
 from gctd.http.services import Services
 from gctd.readmodel.views import TaskView
 from httpkit import Answer, Call, Route, member, message, path
-from servicekit import context
 
 _PROFILE = """mode: set
 example.com/module/a.go:3.24,5.2 1 1
@@ -83,10 +82,10 @@ async def upload_coverage(request: UploadCoverage, call: Call[Services]) -> Answ
         upload,
         ref=request.ref,
         replace=request.replace,
-        context=context(call),
+        context=call.context,
     )
-    sequence = await call.services.side.wait_visible(made.sequence)
-    return Answer(TaskBody.of(TaskView.of_state(made.task, made.sequence)), status=200 if made.known else None, sequence=sequence)
+    task = TaskBody.of(TaskView.of_state(made.task, made.sequence))
+    return Answer(task, status=200 if made.known else None, sequence=made.sequence)
 
 
 ROUTES = (

@@ -24,7 +24,6 @@ from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
 from httpkit import Answer, Call, Route, file_answer, member, message, path, query
-from servicekit import context
 
 _MOST = 1e9
 _FROM = f"what it is compared with: {POINT}, of another commit; such a verdict is not kept"
@@ -236,9 +235,8 @@ async def ask_for_verdict(request: AskForVerdict, call: Call[Services]) -> Answe
     A base that was not analysed in the same way is analysed now; until then the result is unknown.
     """
     after = await point(request.id, "to", request.to, call)
-    judged = await call.services.judging.ask(after, request.base or "", _rules(request, after), context(call))
-    sequence = await call.services.side.wait_visible(judged.sequence) if judged.sequence else None
-    return Answer(_body(judged, request.limit), sequence=sequence)
+    judged = await call.services.judging.ask(after, request.base or "", _rules(request, after), call.context)
+    return Answer(_body(judged, request.limit), sequence=judged.sequence or None)
 
 
 async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Response:

@@ -9,7 +9,6 @@ from gctd.http.bodies import TaskBody
 from gctd.http.services import Services
 from gctd.http.tasks.routes import scheduled_tasks
 from httpkit import Answer, Call, Route, member, message
-from servicekit import context
 
 
 @message
@@ -29,9 +28,9 @@ async def rescore(request: Rescore, call: Call[Services]) -> Answer[Sequence[Tas
         project=request.project,
         engine=request.engine,
         all_history=request.all_history,
-        context=context(call),
+        context=call.context,
     )
-    return await scheduled_tasks(outcomes, call)
+    return scheduled_tasks(outcomes)
 
 
 ROUTES = (

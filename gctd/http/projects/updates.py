@@ -9,7 +9,6 @@ from gctd.http import formats
 from gctd.http.bodies import body_of
 from gctd.http.services import Services
 from httpkit import Answer, Call, Route, decode_cursor, encode_cursor, member, message, query
-from servicekit import context_of_many
 
 PAGE = 2 * PROBES
 """Limit of the repositories in one request: two rounds of probes, to bound its time."""
@@ -50,7 +49,7 @@ class UpdateBody:
 async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[Sequence[UpdateBody]]:
     """Look up the current commit of each project's ref, without a clone. A repeated check schedules no task twice."""
     # A key would belong to one repository; the check needs none.
-    context = context_of_many(call)
+    context = call.context.without_key()
     updates = call.services.updates
     after = decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else ("", "")
     if request.repo_url is not None:
@@ -59,7 +58,7 @@ async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[S
         checked = await updates.check_all(schedule=request.schedule, after=after, limit=request.limit, context=context)
     return Answer(
         [body_of(UpdateBody, update) for update in checked.updates],
-        sequence=await call.services.side.wait_visible(checked.sequence) if checked.sequence else None,
+        sequence=checked.sequence or None,
         cursor=encode_cursor(checked.after) if checked.after is not None else None,
     )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from aiohttp import web
 
 from eventlog import AggregateId, Outcome
 from gctd.domain.errors import BadInput, NotFound, Refused
+from gctd.domain.task import TASK
+from gctd.domain.task.commands import CancelTask, DeleteTask, MarkTask, RetryTask, TaskCommand
 from gctd.domain.task.events import TaskEvent
 from gctd.domain.task.state import CATEGORY, Task, TaskStatus
 from gctd.http import formats
@@ -17,7 +20,7 @@ from gctd.http.tasks.log_reader import reading
 from gctd.http.tasks.results import full_analysis
 from gctd.readmodel.views import TaskView
 from httpkit import Answer, Call, Route, Scope, decode_cursor, member, message, page_of, path, query
-from servicekit import context, context_of_many, replayed
+from servicekit import answer
 
 TASK_ID = r"^task-[0-9]{1,30}$"
 TASK_FORM = "the id of a task, like task-1763635200000000001"
@@ -158,7 +161,7 @@ async def schedule_first(request: Schedule, call: Call[Services]) -> Answer[Task
 
 async def cancel_task(request: OneTask, call: Call[Services]) -> Answer[None]:
     """End a task that waits or runs: it has failed then, with the reason `cancelled`, and stays in the list."""
-    return await _done(await call.services.tracker.cancel_task(request.id, context(call)), call)
+    return answer(await _execute(CancelTask(at=datetime.now(UTC)), request, call), None)
 
 
 async def retry_task(request: OneTask, call: Call[Services]) -> Answer[TaskBody]:
@@ -166,31 +169,29 @@ async def retry_task(request: OneTask, call: Call[Services]) -> Answer[TaskBody]
 
     The numbers of its attempts continue. It gets the number of attempts of a new task. It is in the list again.
     """
-    outcome = await call.services.tracker.retry_task(request.id, context(call))
-    done = await _done(outcome, call)
-    return Answer(TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)), sequence=done.sequence, headers=done.headers)
+    outcome = await _execute(RetryTask(attempts=call.services.max_attempts, at=datetime.now(UTC)), request, call)
+    return answer(outcome, TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)))
 
 
 async def delete_task(request: OneTask, call: Call[Services]) -> Answer[None]:
     """Remove a task; one that is under way is cancelled first."""
-    return await _done(await call.services.tracker.delete_task(request.id, context(call)), call)
+    return answer(await _execute(DeleteTask(at=datetime.now(UTC)), request, call), None)
 
 
 async def mark_seen(request: OneTask, call: Call[Services]) -> Answer[None]:
     """Mark a task as seen: it leaves the list."""
-    return await _done(await call.services.tracker.mark_seen(request.id, context(call)), call)
+    return answer(await _execute(MarkTask(hide=False, at=datetime.now(UTC)), request, call), None)
 
 
 async def hide_all(request: HideAll, call: Call[Services]) -> Answer[None]:
     """Hide all ended tasks, or the ended tasks of a list. A task that waits or runs stays in the list."""
     services = call.services
     # Each task is hidden on its own, so a key for the whole request has nothing to hold on to; repeating it is harmless.
-    plain = context_of_many(call)
     ended = await services.queries.tasks_ended()
     if request.ids is not None:
         ended = sorted(set(ended).intersection(request.ids))
-    last = await services.tracker.hide_tasks(ended, plain)
-    return Answer(None, sequence=await services.side.wait_visible(last) if last else None)
+    last = await services.tracker.hide_tasks(ended, call.context.without_key())
+    return Answer(None, sequence=last or None)
 
 
 async def _task(task_id: str, call: Call[Services]) -> TaskView:
@@ -210,20 +211,18 @@ async def _scheduled(request: Schedule, call: Call[Services], *, once: bool) -> 
         once=once if request.once is None else request.once,
         engine=request.engine,
         again=request.again,
-        context=context(call),
+        context=call.context,
     )
-    return await scheduled_tasks(outcomes, call)
+    return scheduled_tasks(outcomes)
 
 
-async def scheduled_tasks(outcomes: Sequence[Outcome[Task, TaskEvent]], call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+def scheduled_tasks(outcomes: Sequence[Outcome[Task, TaskEvent]]) -> Answer[Sequence[TaskBody]]:
     """The answer to a command that has queued tasks."""
-    last = await call.services.side.wait_visible(outcomes[-1].sequence)
-    tasks = [TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)) for outcome in outcomes]
-    return Answer(tasks, sequence=last, headers=replayed(outcomes[0]))
+    return answer(outcomes[-1], [TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)) for outcome in outcomes])
 
 
-async def _done(outcome: Outcome[Task, TaskEvent], call: Call[Services]) -> Answer[None]:
-    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence), headers=replayed(outcome))
+async def _execute(command: TaskCommand, request: OneTask, call: Call[Services]) -> Outcome[Task, TaskEvent]:
+    return await call.services.execute(TASK, request.id, command, call)
 
 
 ROUTES = (

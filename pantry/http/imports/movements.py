@@ -25,7 +25,6 @@ from pantry.http.imports.rows import (
 )
 from pantry.http.movements import GivenMovement
 from pantry.http.services import Services
-from servicekit import context
 
 COLUMNS = Columns(
     most=100_000,
@@ -74,12 +73,12 @@ async def import_movements(request: ImportRequest, call: Call[Services]) -> Answ
     ignored = found.ignored
     shown = found.good if request.dry_run else {}
     refused = {number: _refused(number, refusal) for number, refusal in found.bad.items()}
-    booking = call.services.imports.book(found.good, context(call), dry_run=request.dry_run)
+    booking = call.services.imports.book(found.good, call.context, dry_run=request.dry_run)
     del found  # what is booked is kept no longer than that takes
     rows, last = await results_of(refused, booking, lambda number, outcome: _result(number, outcome, shown.get(number)))
     counts = counts_of([row.status for row in rows])
     answer = ImportBody(dry_run=request.dry_run, ignored=ignored, results=rows, **counts)
-    return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)
+    return Answer(answer, sequence=last or None, rows=rows)
 
 
 def _movement(row: Mapping[str, Any]) -> NewMovement:

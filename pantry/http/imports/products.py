@@ -27,7 +27,6 @@ from pantry.http.imports.rows import (
 from pantry.http.products import ProductValues
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, checked_ean13
-from servicekit import context
 
 COLUMNS = Columns(
     most=5_000,  # each is an atomic batch
@@ -90,12 +89,12 @@ async def import_products(request: ImportRequest, call: Call[Services]) -> Answe
     def result(number: int, outcome: ProductOutcome | Exception) -> ImportedProduct:
         return _result(number, outcome, found.good[number], dry_run=request.dry_run)
 
-    creating = call.services.imports.create(found.good, context(call), dry_run=request.dry_run)
+    creating = call.services.imports.create(found.good, call.context, dry_run=request.dry_run)
     rows, last = await results_of(refused, creating, result)
     counts = counts_of([row.status for row in rows])
     note = _NOTE if _STOCK in found.ignored else UNSET
     answer = ImportedProducts(dry_run=request.dry_run, ignored=found.ignored, note=note, results=rows, **counts)
-    return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)
+    return Answer(answer, sequence=last or None, rows=rows)
 
 
 def product_of_row(row: Mapping[str, Any]) -> NewProduct:
