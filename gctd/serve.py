@@ -30,7 +30,7 @@ from gctd.control.upkeep.removals import Removals
 from gctd.control.upkeep.unused_blobs import UnusedBlobs
 from gctd.domain.options import format_duration
 from gctd.domain.repo.config import ProjectConfig
-from gctd.engines.registry import NAMES, known
+from gctd.engines.registry import NAMES, engine_named
 from gctd.exports.coverage import Coverages
 from gctd.exports.dashboard import Dashboard
 from gctd.http.api import pages, table
@@ -68,7 +68,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     reaper = Reaper(broker.log, side.commands, queries, lanes, broker.presence, timeouts)
     policy = Policy(
         repos=repo_policy(settings),
-        engine=known(settings.worker_engine),
+        engine=engine_named(settings.worker_engine).name,
         engines=frozenset(NAMES),
         max_attempts=settings.max_attempts,
     )

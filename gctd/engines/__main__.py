@@ -14,8 +14,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from gctd.engines.engine import Engine, EngineFailed, EngineInput
-from gctd.engines.gocrap.program import GocrapProgram
+from gctd.engines.engine import EngineFailed, EngineInput
 from gctd.engines.registry import engine_named
 from gctd.engines.report import encode
 
@@ -25,16 +24,10 @@ FAILED = 3
 
 @attrs.frozen(kw_only=True)
 class EngineRequest:
-    """An engine and its input. `program` is set for the engine `go-crap`."""
+    """The name of an engine, and its input."""
 
     engine: str
     given: EngineInput
-    program: GocrapProgram | None = None
-
-    @classmethod
-    def to(cls, engine: Engine, given: EngineInput) -> EngineRequest:
-        """An order to an engine that can be used on this host."""
-        return cls(engine=engine.name, given=given, program=engine if isinstance(engine, GocrapProgram) else None)
 
     def written(self) -> bytes:
         """Return the order as JSON."""
@@ -55,7 +48,7 @@ def main(order: Path, report: Path) -> int:
     """Carry out an order. Return the exit code."""
     wanted = EngineRequest.read(order.read_bytes())
     try:
-        found = (wanted.program or engine_named(wanted.engine)).analyse(wanted.given)
+        found = engine_named(wanted.engine).analyse(wanted.given)
     except EngineFailed as error:
         sys.stderr.write(f"{error}\n")
         return FAILED

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, warn
-from gctd.engines.registry import engines
+from gctd.engines.registry import ENGINES
 from gctd.scan.disk import LEAST_FREE, MIB, free_bytes
 from gctd.scan.errors import NoGo, NoSandbox, NoToolchain, ProcessError
 from gctd.scan.git.program import OLDEST as OLDEST_GIT
@@ -118,11 +118,7 @@ async def _node() -> DoctorFinding:
 
 
 async def _engines() -> DoctorFinding:
-    ours = ", ".join(f"{name} {engine.version}" for name, engine in engines().items())
-    program = shutil.which("go-crap")
-    if program is None:
-        return ok(f"{ours}; go-crap is not on PATH, and is needed to compare with it only")
-    return ok(f"{ours}; go-crap at {program}")
+    return ok(", ".join(f"{name} {engine.version}" for name, engine in ENGINES.items()))
 
 
 async def _sandbox(settings: Settings) -> DoctorFinding:

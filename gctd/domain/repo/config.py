@@ -129,8 +129,8 @@ def origins(configs: Mapping[str, ProjectConfig], project: str) -> dict[str, Ori
 def go_test_flags(config: ProjectConfig, engine: str) -> tuple[str, ...]:
     """The flags of `go test` for an analysis with these settings, one argument each.
 
-    `coverpkg` holds for the engine `native` only: the others give the numbers of go-crap, which runs the tests without it. A
-    `-coverpkg` among `test_args` comes first. Raises BadInput.
+    `coverpkg` holds for the engine `native` only: `native-compat` gives the numbers of go-crap, which runs the tests without
+    it. A `-coverpkg` among `test_args` comes first. Raises BadInput.
     """
     flags = parse_test_args(config.test_args or "")
     if not config.coverpkg or engine != "native" or covers_others(flags):

@@ -1,1 +1,1 @@
-"""Compatibility with go-crap 0.5.1: its rules, and running the program itself."""
+"""Compatibility with go-crap 0.5.1: its rules."""

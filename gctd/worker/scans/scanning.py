@@ -19,7 +19,7 @@ from gctd.domain.repo.state import Repo
 from gctd.domain.task.events import Progress
 from gctd.domain.task.state import Task
 from gctd.engines.engine import Engine, EngineInput
-from gctd.engines.registry import engine_named, engines
+from gctd.engines.registry import ENGINES, engine_named
 from gctd.engines.score import shortened
 from gctd.scan.errors import NeedsNewerGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
@@ -27,12 +27,10 @@ from gctd.scan.go.coverage_run.plan import BeginStage, GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import discover, nested_modules
 from gctd.scan.go.downloading import DownloadStage
-from gctd.scan.go.staging import staged
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain, builds_c
 from gctd.scan.go.toolchains import Toolchains
 from gctd.scan.go.versions import GoVersion, parse_version
 from gctd.scan.hosts.asking import Hosts
-from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import OnLog
 from gctd.scan.isolation.sandbox import Sandbox
 from gctd.scan.policy import repo_policy
@@ -64,7 +62,7 @@ class Scanning:
     def equipment(self) -> Equipment:
         """Return the versions and the platform of the scans."""
         return Equipment(
-            engines={name: engine.version for name, engine in engines().items()},
+            engines={name: engine.version for name, engine in ENGINES.items()},
             go_version=self._toolchains.name(None),
             sandbox=self._sandbox.kind,
             fetches_go=self._toolchains.fetches,
@@ -108,7 +106,7 @@ class Scanning:
 
     async def _scan(self, task: Task, on_stage: OnStage, on_log: OnLog, limit: float) -> Analysis:
         started, config = time.monotonic(), task.config
-        engine = await asyncio.to_thread(engine_named, task.engine)
+        engine = engine_named(task.engine)
         options = parse_crap_args(config.crap_args or ())
         store_source = config.store_source or self._settings.store_source
         if config.coverpkg and engine.name != "native":
@@ -137,49 +135,47 @@ class Scanning:
                 await on_stage("store")
                 return attrs.evolve(earlier, ref=checkout.ref, projects=names)
             metadata = before.metadata if before else await metadata_of(self._hosts, url, checkout.path)
-            with Directory.open(checkout.path) as source:
-                left = limit - (time.monotonic() - started)
-                on_log(f"project {project.name}: module {project.module_path}, {self._toolchains.name(version)}")
-                nested = nested_modules(project.name, names)
-                given = EngineInput(
-                    module_dir=module_dir,
-                    repository=checkout.path,
-                    module_path=project.module_path,
-                    nested=nested,
-                    options=options.unshortened(),
-                    cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
-                    uploaded=bool(task.uploads),
-                )
-                sources = await read_unless_never(given, store_source)  # before any test can have written
-                run = await self._measured(task, checkout, project, given, version, left, on_stage, on_log)
-                await on_stage("analyse")
-                with staged(source, checkout.path, project.name, run.profile) as profile:
-                    given = attrs.evolve(given, profile=profile, tests=run.tests)
-                    left = limit - (time.monotonic() - started)
-                    whole = await score(engine, given, checkout.job, left, self._sandbox, on_log)
-                report, uncovered = shortened(whole, options), uncovered_of(run, whole, project)
-                summary = report.summary
-                on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
-                on_log(f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in report.states.items()) or 'not known'}")
-                await on_stage("store")
-                files = {entry.file for entry in report.entries}
-                kept = await stored_sources(sources, files, checkout.facts, self._blobs)
-                analysis = await store_analysis(
-                    self._blobs,
-                    task,
-                    checkout,
-                    run,
-                    report,
-                    uncovered,
-                    metadata,
-                    started,
-                    sources=kept,
-                    store_source=store_source,
-                    projects=names,
-                )
-                if before is None and not task.uploads and run.repeatable:
-                    await Earlier(self._blobs).keep(task, circumstances, analysis)
-                return analysis
+            left = limit - (time.monotonic() - started)
+            on_log(f"project {project.name}: module {project.module_path}, {self._toolchains.name(version)}")
+            nested = nested_modules(project.name, names)
+            given = EngineInput(
+                module_dir=module_dir,
+                repository=checkout.path,
+                module_path=project.module_path,
+                nested=nested,
+                options=options.unshortened(),
+                cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
+                uploaded=bool(task.uploads),
+            )
+            sources = await read_unless_never(given, store_source)  # before any test can have written
+            run = await self._measured(task, checkout, project, given, version, left, on_stage, on_log)
+            await on_stage("analyse")
+            left = limit - (time.monotonic() - started)
+            given = attrs.evolve(given, tests=run.tests)
+            whole = await score(engine, given, run.profile, checkout.job, left, self._sandbox, on_log)
+            report, uncovered = shortened(whole, options), uncovered_of(run, whole, project)
+            summary = report.summary
+            on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
+            on_log(f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in report.states.items()) or 'not known'}")
+            await on_stage("store")
+            files = {entry.file for entry in report.entries}
+            kept = await stored_sources(sources, files, checkout.facts, self._blobs)
+            analysis = await store_analysis(
+                self._blobs,
+                task,
+                checkout,
+                run,
+                report,
+                uncovered,
+                metadata,
+                started,
+                sources=kept,
+                store_source=store_source,
+                projects=names,
+            )
+            if before is None and not task.uploads and run.repeatable:
+                await Earlier(self._blobs).keep(task, circumstances, analysis)
+            return analysis
 
     async def _measured(
         self,

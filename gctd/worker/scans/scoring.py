@@ -36,8 +36,10 @@ def parse_cache(directory: Path, repo_id: str, project: str) -> Path:
     return directory.absolute() / "parsed" / analysis_id(repo_id, project) / FILE
 
 
-async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, sandbox: Sandbox, on_log: OnLog) -> Report:
-    """Return the engine's report on a module. The engine runs in the sandbox. It may use several processes.
+async def score(
+    engine: Engine, given: EngineInput, profile: bytes | None, job: Path, seconds: float, sandbox: Sandbox, on_log: OnLog
+) -> Report:
+    """Return the engine's report on a module with a coverage profile. The engine runs in the sandbox, in several processes.
 
     The intermediate files are in a new folder in `job`, which no test has seen. The report is read through a descriptor of it.
     `on_log` receives the output of the engine. Of the caches of parsed files, the engine sees only the project's directory.
@@ -46,14 +48,15 @@ async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, s
     place = Path(tempfile.mkdtemp(prefix="engine-", dir=job))
     order, written = place / "order.json", place / "report.json"
     given = attrs.evolve(given, processes=min(_cores(), _MOST_PROCESSES))
-    ordered = EngineRequest.to(engine, given)
-    await asyncio.to_thread(order.write_bytes, ordered.written())
+    if profile is not None:
+        given = attrs.evolve(given, profile=place / "profile")
+        await asyncio.to_thread((place / "profile").write_bytes, profile)
+    await asyncio.to_thread(order.write_bytes, EngineRequest(engine=engine.name, given=given).written())
     writable = [place]
     if given.cache is not None:
         given.cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         writable.append(given.cache.parent)
-    programs = [ordered.program.program] if ordered.program else []
-    view = View(cwd=place, scratch=job, readable=[*python_files(), *programs, given.repository], writable=writable)
+    view = View(cwd=place, scratch=job, readable=[*python_files(), given.repository], writable=writable)
     lines = Lines(on_log)
     with Directory.open(place) as opened:
         finished = await run(

@@ -111,7 +111,7 @@ class Engine:
 
 def programs(tree: Path, folder: Path, processes: int, runs: int) -> None:
     """Part (a)."""
-    profile = tree / ".go-crap-cover.out"
+    profile = tree / ".go-crap-cover.out"  # where go-crap needs it
     print(f"cover profile of {write_profile_of(tree, profile)} blocks; {processes} processes")
     given = EngineInput(module_dir=tree, repository=tree, module_path="std", profile=profile, processes=processes)
     works: dict[str, Callable[[], tuple[float, float]]] = {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import attrs
 
 from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.blobs import BlobStore
+from tests.support.tracker import gocrap
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
@@ -140,12 +140,13 @@ def _measured(name: str, result: Any) -> Iterator[str]:
 async def _parity(tree: Tree, result: Any) -> list[str]:
     problems = []
     compat = await tree.ended("/api/repos/rescore", engine="native-compat")
-    if shutil.which("go-crap"):
-        program = await tree.ended("/api/repos/rescore", engine="go-crap")
-        ours, theirs = (sorted(map(_crap, one["raw_output"]["entries"])) for one in (compat, program))
+    profile = await _profile(tree, result)
+    listed = await asyncio.to_thread(_go_tool_cover, tree, profile)
+    if gocrap.PROGRAM is not None:
+        theirs = gocrap.numbers(await asyncio.to_thread(gocrap.scan, tree.place, profile))
+        ours = gocrap.numbers(compat["raw_output"])
         print(f"  go-crap: {len(theirs)} functions, native-compat {'equal' if ours == theirs else 'different'}")
         problems += [] if ours == theirs else ["native-compat is not equal to go-crap"]
-    listed = await asyncio.to_thread(_go_tool_cover, tree, await _profile(tree, result))
     own = {(one["file"], one["line"]): one["stmt_coverage"] for one in result["entries"]}
     different = [place for place, percent in listed.items() if own.get(place) is None or f"{own[place]:.1f}%" != percent]
     print(f"  go tool cover -func: {len(listed) - len(different)} of {len(listed)} functions equal", flush=True)
@@ -179,10 +180,6 @@ def _shown(one: Any) -> str:
     if one is None:
         return "missing"
     return f"{one['state']} {one['coverage']}" + (f" ({one['reason']})" if one["reason"] else "")
-
-
-def _crap(one: Any) -> tuple[Any, ...]:
-    return one["file"], one["line"], one["function"], one["cyclomatic"], one["crap"], str(one.get("coverage"))
 
 
 if __name__ == "__main__":

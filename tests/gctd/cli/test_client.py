@@ -43,11 +43,11 @@ async def test_values_are_read_from_answers_and_keep_the_whole_document() -> Non
 async def test_only_what_is_given_is_sent() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         await client.analyze(REPO_URL)
-        await client.analyze(REPO_URL, project="cmd/tool", ref="v1", engine="go-crap")
+        await client.analyze(REPO_URL, project="cmd/tool", ref="v1", engine="native-compat")
         bodies = [request.body for request in api.seen("POST", "/api/repos/analyze")]
         assert bodies == [
             {"repo_url": REPO_URL},
-            {"repo_url": REPO_URL, "project": "cmd/tool", "ref": "v1", "engine": "go-crap"},
+            {"repo_url": REPO_URL, "project": "cmd/tool", "ref": "v1", "engine": "native-compat"},
         ]
 
 

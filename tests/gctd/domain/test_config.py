@@ -16,8 +16,7 @@ from gctd.domain.repo.config import ProjectConfig, go_test_flags
         (ProjectConfig(coverpkg=True, test_args="-short"), "native", ("-short", "-coverpkg=./...")),
         (ProjectConfig(coverpkg=True, test_args="-coverpkg=./a"), "native", ("-coverpkg=./a",)),
         (ProjectConfig(coverpkg=True), "native-compat", ()),
-        (ProjectConfig(coverpkg=True), "go-crap", ()),
-        (ProjectConfig(test_args="-coverpkg=./a"), "go-crap", ("-coverpkg=./a",)),
+        (ProjectConfig(test_args="-coverpkg=./a"), "native-compat", ("-coverpkg=./a",)),
     ],
 )
 def test_coverpkg_is_a_flag_of_go_test_for_the_native_engine(config: ProjectConfig, engine: str, flags: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from gctd.engines.engine import EngineInput
 
 FIXTURE = Path(__file__).parent / "fixture" / "gocrap"
 MODULE = "example.com/fx"
-PROFILE = ".go-crap-cover.out"
+PROFILE = "cover.out"
 
 
 def write_module(directory: Path, files: Mapping[str, str], *, profile: str | None = None, go_mod: str | None = None) -> None:

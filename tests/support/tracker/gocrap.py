@@ -1,55 +1,34 @@
-"""A stand-in for the program go-crap, for hosts that do not have it: its command line, its output, its exit codes.
-
-Its numbers are from the native engine in compatibility mode, in the form of go-crap 0.5.1: the report in the file named by
-`-o`, its log on standard output, `Error: ...` on standard error, exit codes 0 and 1.
-"""
+"""The program go-crap 0.5.1: the oracle of the engine `native-compat`, on hosts that have the program."""
 
 from __future__ import annotations
 
 import json
-import sys
+import shutil
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-import msgspec
-
-from gctd.domain.options import parse_crap_args
-from gctd.engines.engine import EngineInput
-from gctd.engines.native import NativeEngine
-from gctd.engines.report import raw_output
-
-SCHEMA = "https://raw.githubusercontent.com/padiazg/go-crap/master/schemas/report-v1.json"
+PROGRAM = shutil.which("go-crap")
 
 
-def install(directory: Path, script: str | None = None) -> Path:
-    """Put a program called go-crap into a directory: the stand-in, which is this file, or a shell script; gives its path."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / "go-crap"
-    path.write_text(f"#!{sys.executable}\n{Path(__file__).read_text()}" if script is None else f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return path
+def scan(module: Path, profile: bytes, flags: Sequence[str] = ()) -> Any:
+    """Return the report of the program on a module, which it finds by the place of the profile."""
+    assert PROGRAM is not None
+    staged = module / ".go-crap-cover.out"
+    staged.write_bytes(profile)
+    try:
+        with TemporaryDirectory() as folder:
+            report = Path(folder) / "report.json"
+            command = [PROGRAM, "scan", "--coverage-profile", str(staged), "--format", "json", "-o", str(report), *flags]
+            subprocess.run(command, cwd=module, check=True, capture_output=True)
+            return json.loads(report.read_bytes())
+    finally:
+        staged.unlink()
 
 
-def main() -> None:
-    """The stand-in."""
-    match sys.argv[1:]:
-        case ["version", "-s"]:
-            print("v0.5.1")
-        case ["scan", "--coverage-profile", profile, "--format", "json", "-o", output, *flags]:
-            scan(Path(profile), Path(output), flags)
-        case _:
-            sys.exit(f"Error: unknown command {sys.argv[1:]}")
-
-
-def scan(profile: Path, output: Path, flags: list[str]) -> None:
-    if not profile.exists():
-        sys.exit(f"Error: coverage profile: stat {profile}: no such file or directory")
-    module = next(directory for directory in profile.parents if (directory / "go.mod").exists())
-    print('time=2026-01-01T00:00:00.000Z level=INFO msg="scan complete"')
-    path = (module / "go.mod").read_text().split()[1]
-    given = EngineInput(module_dir=module, repository=module, module_path=path, profile=profile, options=parse_crap_args(flags))
-    raw = msgspec.to_builtins(raw_output(NativeEngine(compat=True).analyse(given)))
-    output.write_text(json.dumps({"$schema": SCHEMA, **raw}))
-
-
-if __name__ == "__main__":
-    main()
+def numbers(report: Any) -> list[tuple[Any, ...]]:
+    """Return the functions of a report in the form of go-crap, sorted by their places."""
+    keys = ("file", "line", "package", "function", "receiver", "cyclomatic", "coverage", "crap")
+    return sorted((tuple(entry.get(key) for key in keys) for entry in report["entries"] or ()), key=str)

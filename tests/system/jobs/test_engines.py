@@ -1,18 +1,14 @@
-"""Engines through a worker: a project's flags reach them, go-crap is run if it is installed, and missing coverage is reported."""
+"""Engines through a worker: a project's flags reach them, and missing coverage is reported."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.tracker import go_repo as gorepo
-from tests.support.tracker.gocrap import install
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.real
 
@@ -33,15 +29,6 @@ async def analysed(system: TrackerSystem, url: str, engine: str) -> tuple[Any, A
     return task, await system.get(f"/api/tasks/{task['id']}/result") if task["status"] == "completed" else None
 
 
-def only_go_and_git(directory: Path) -> str:
-    """A directory for PATH that has no more than these."""
-    directory.mkdir()
-    for name in ("go", "git"):
-        if found := shutil.which(name):
-            (directory / name).symlink_to(found)
-    return str(directory)
-
-
 def numbers(result: Any) -> list[tuple[Any, ...]]:
     return sorted((e["file"], e["line"], e["function"], e["cyclomatic"], e["coverage"], e["crap"]) for e in result["entries"])
 
@@ -49,11 +36,8 @@ def numbers(result: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.timeout(300)
 async def test_each_engine_scores_by_the_flags_of_the_project_and_says_what_has_no_coverage(tmp_path: Path) -> None:
     repo = gorepo.make(tmp_path / "source", files=FILES)
-    if shutil.which("go-crap") is None:
-        install(tmp_path / "bin")
-    path = f"{os.environ['PATH']}{os.pathsep}{tmp_path / 'bin'}"
     async with tracker_system(tmp_path) as system:
-        worker = await system.start_worker(1, program=REAL_WORKER, PATH=path)
+        worker = await system.start_worker(1, program=REAL_WORKER)
         await system.register(repo.url)
         flags = ["--exclude=^Two$", "-t", "1.5"]
         await system.post("/api/repo-config", {"url": repo.url, "test_args": "-timeout=3s", "crap_args": flags})
@@ -69,29 +53,14 @@ async def test_each_engine_scores_by_the_flags_of_the_project_and_says_what_has_
             "broken": "build failed",
         }
 
-        (again,) = await system.post("/api/repos/rescore", {"repo_url": repo.url, "engine": "go-crap"})
+        (again,) = await system.post("/api/repos/rescore", {"repo_url": repo.url, "engine": "native-compat"})
         await system.until_task(again["id"], "completed", timeout=60)
-        program = await system.get(f"/api/tasks/{again['id']}/result")
-        assert (program["engine"], program["flags"]) == ("go-crap", native["flags"])
-        assert program["crap_version"].startswith("v")
-        assert numbers(program) == [(*row[:4], row[4] or 0, row[5]) for row in numbers(native)]
-        assert program["uncovered"] == native["uncovered"]
+        compat = await system.get(f"/api/tasks/{again['id']}/result")
+        assert (compat["engine"], compat["flags"]) == ("native-compat", native["flags"])
+        assert compat["crap_version"].startswith("v")
+        assert numbers(compat) == [(*row[:4], row[4] or 0, row[5]) for row in numbers(native)]
+        assert compat["uncovered"] == native["uncovered"]
         (here,) = await system.get("/api/workers")
-        assert set(here["engines"]) == {"native", "native-compat", "go-crap"}
+        assert set(here["engines"]) == {"native", "native-compat"}
         assert list((tmp_path / "cache" / "parsed").glob("*/sources"))
-        assert not list((tmp_path / "cache").rglob(".go-crap-cover.out"))
         assert await worker.stop() == 0
-
-
-async def test_a_task_for_go_crap_waits_and_says_so_if_no_worker_has_it(tmp_path: Path) -> None:
-    repo = gorepo.make(tmp_path / "source")
-    async with tracker_system(tmp_path) as system:
-        await system.start_worker(1, program=REAL_WORKER, PATH=only_go_and_git(tmp_path / "bin"))
-        await system.register(repo.url)
-        (task,) = await system.post("/api/repos/analyze", {"repo_url": repo.url, "engine": "go-crap"})
-
-        async def waiting() -> bool:
-            found = await system.get(f"/api/tasks/{task['id']}")
-            return (found["status"], found["reason"]) == ("queued", "no worker has the engine go-crap")
-
-        await wait_until(waiting, timeout=30)

@@ -117,14 +117,14 @@ def test_memory_does_not_grow_with_changes() -> None:
 
 BOTH = {
     "w1": Heartbeat(session="1", status="idle", engines={"native": "1"}, go_version="go1.26.1", concurrency=2, fast=1),
-    "w2": Heartbeat(session="2", status="busy", engines={"native": "1", "go-crap": "1"}, go_version="go1.27.1", fast=1),
+    "w2": Heartbeat(session="2", status="busy", engines={"native": "1", "native-compat": "1"}, go_version="go1.27.1", fast=1),
 }
 
 
 def test_a_job_goes_where_it_can_run() -> None:
     fleet = Fleet(BOTH)
     assert fleet.route(Needs(engine="native", go="1.26")) is Everywhere.SHARED
-    assert fleet.route(Needs(engine="go-crap")) == Only(("w2",))
+    assert fleet.route(Needs(engine="native-compat")) == Only(("w2",))
     assert fleet.route(Needs(engine="native", go="1.27")) == Only(("w2",))
     assert fleet.route(Needs(engine="native", go="1.28")) == Nowhere(
         "no worker has Go 1.28 or newer (the newest is go1.27.1)", blocked=True
@@ -133,14 +133,14 @@ def test_a_job_goes_where_it_can_run() -> None:
 
 
 def test_a_paused_worker_gets_no_job_of_its_own() -> None:
-    paused = Heartbeat(session="2", status="paused", engines={"go-crap": "1"})
-    assert Fleet({**BOTH, "w2": paused}).route(Needs(engine="go-crap")) == Nowhere("held by w2: paused", blocked=False)
+    paused = Heartbeat(session="2", status="paused", engines={"native-compat": "1"})
+    assert Fleet({**BOTH, "w2": paused}).route(Needs(engine="native-compat")) == Nowhere("held by w2: paused", blocked=False)
     assert Fleet({"w2": paused}).route(Needs(engine="native")) is Everywhere.SHARED
     assert Fleet().route(Needs(engine="native")) is Everywhere.SHARED
 
 
 def test_short_jobs_go_the_way_of_scans_without_slots_for_them() -> None:
-    old = Heartbeat(session="1", status="idle", engines={"go-crap": "1"})
+    old = Heartbeat(session="1", status="idle", engines={"native-compat": "1"})
     fleet = Fleet({**BOTH, "old": old})
     assert fleet.has_fast(Everywhere.SHARED)
     assert not fleet.has_fast(Only(("old",)))

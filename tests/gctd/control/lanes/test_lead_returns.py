@@ -56,12 +56,12 @@ class Tables:
 async def test_a_job_that_ended_while_another_server_led_takes_no_place_of_a_worker(*, restored: bool) -> None:
     """`restored`: the log is another one by then."""
     log, tables, queues = MemoryLog(REGISTRY), Tables(), Queues()
-    commands, workers = Commands(log), Present({"w1": "native", "w2": "go-crap"})
+    commands, workers = Commands(log), Present({"w1": "native", "w2": "native-compat"})
     lanes = Lanes(log, commands, cast("Any", queues), cast("Any", workers))
     dispatcher = Dispatcher(log, lanes, cast("Any", tables), cast("Any", tables))
 
     async with during(dispatcher.run()):
-        await commands.execute(TASK, "task-1", QueueTask(attrs.evolve(QUEUED, id="task-1", engine="go-crap")))
+        await commands.execute(TASK, "task-1", QueueTask(attrs.evolve(QUEUED, id="task-1", engine="native-compat")))
         await wait_until(lambda: queues.put_in == ["task-1"], timeout=20)
         await commands.execute(TASK, "task-1", StartTask(worker="w2", session="s", at=AT))
         await wait_until(lambda: tables.kept is not None and tables.kept.sequence == 2, timeout=20)
@@ -74,5 +74,5 @@ async def test_a_job_that_ended_while_another_server_led_takes_no_place_of_a_wor
 
     async with during(dispatcher.run()):
         commands = Commands(log)
-        await commands.execute(TASK, "task-2", QueueTask(attrs.evolve(QUEUED, id="task-2", engine="go-crap")))
+        await commands.execute(TASK, "task-2", QueueTask(attrs.evolve(QUEUED, id="task-2", engine="native-compat")))
         await wait_until(lambda: queues.put_in == ["task-1", "task-2"], timeout=20)

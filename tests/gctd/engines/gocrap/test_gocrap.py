@@ -15,7 +15,7 @@ from gctd.engines.gocrap.walk import BadPattern, is_seen_by_gocrap, matches, sel
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import Report, ReportWarning, raw_output
 from gctd.engines.selection import Warnings
-from tests.gctd.engines.modules import MODULE, engine_input, write_gocrap_fixture, write_module
+from tests.gctd.engines.modules import MODULE, PROFILE, engine_input, write_gocrap_fixture, write_module
 
 Row = tuple[str, int, str, int, float, float]
 
@@ -106,13 +106,13 @@ def test_the_fixture_as_json_has_go_craps_keys_and_spelling(tmp_path: Path) -> N
 
 def test_an_empty_profile_makes_everything_zero(tmp_path: Path) -> None:
     write_gocrap_fixture(tmp_path)
-    (tmp_path / ".go-crap-cover.out").write_text("")
+    (tmp_path / PROFILE).write_text("")
     assert {row[4] for row in rows(compat(engine_input(tmp_path)))} == {0.0}
 
 
 def test_a_missing_profile_is_an_error(tmp_path: Path) -> None:
     write_gocrap_fixture(tmp_path)
-    (tmp_path / ".go-crap-cover.out").unlink()
+    (tmp_path / PROFILE).unlink()
     with pytest.raises(EngineFailed, match="the cover profile cannot be read: No such file"):
         compat(engine_input(tmp_path))
 

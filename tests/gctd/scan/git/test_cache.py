@@ -26,7 +26,7 @@ pytestmark = pytest.mark.real
 async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_not(
     tmp_path: Path, cache: Path, checkouts: Checkouts
 ) -> None:
-    """Also a staged profile, which is in the folder of its job."""
+    """Also a profile, which is in the folder of its job."""
     repo = gorepo.make(tmp_path / "repo")
     async with checkouts.checkout(url_of(repo.path)) as living:
         dead = start_worker(cache, Path("git"), repo.path, repo.path)
@@ -38,12 +38,12 @@ async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_n
             dead.kill()
             dead.communicate()
         (left,) = [path for path in (cache / "jobs").iterdir() if path.is_dir() and path != living.job]
-        (left / "src" / ".go-crap-cover.out").write_text("mode: set\n")
+        (left / "src" / "profile").write_text("mode: set\n")
         await Checkouts(cache, Git()).upkeep()
         assert living.path.exists()
         assert len(folders(cache)) == 2
     assert folders(cache) == []
-    assert not any(name.endswith(".go-crap-cover.out") for name in listing(cache))
+    assert not any(name.endswith("profile") for name in listing(cache))
 
 
 async def test_sweeping_takes_nothing_from_jobs_that_begin_and_end_meanwhile(cache: Path) -> None:

@@ -13,9 +13,7 @@ from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report
 from gctd.scan.go.coverage_run.plan import Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
-from gctd.scan.go.staging import staged
 from gctd.scan.go.toolchain import GoCaches, Toolchain
-from gctd.scan.isolation.files import Directory
 from gctd.worker.scans.measuring import measured_now
 
 pytestmark = pytest.mark.real
@@ -93,16 +91,19 @@ def analyse(tmp_path: Path, go_cache: Path, toolchain: Toolchain) -> Any:
 
         run = measured_now(await run_tests(toolchain, plan, on_stage), "none")
         options = CrapOptions(exclude=("Skipped",))
-        with Directory.open(module) as source, staged(source, module, ".", run.profile) as profile:
-            given = EngineInput(
-                module_dir=module,
-                repository=module,
-                module_path="example.com/m",
-                profile=profile,
-                options=options,
-                tests=run.tests,
-            )
-            return NativeEngine().analyse(given), NativeEngine(compat=True).analyse(given)
+        profile = None
+        if run.profile is not None:
+            profile = tmp_path / "profile"
+            profile.write_bytes(run.profile)
+        given = EngineInput(
+            module_dir=module,
+            repository=module,
+            module_path="example.com/m",
+            profile=profile,
+            options=options,
+            tests=run.tests,
+        )
+        return NativeEngine().analyse(given), NativeEngine(compat=True).analyse(given)
 
     return analysed
 

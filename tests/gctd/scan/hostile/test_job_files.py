@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gctd.engines.report import decode
 from gctd.worker.work import WorkFailed
 from tests.gctd.scan.hostile.conftest import Host, attacking
 from tests.support.tracker import go_repo as gorepo
-from tests.support.tracker.gocrap import install
 
 pytestmark = pytest.mark.real
 
@@ -34,8 +31,7 @@ async def test_a_folder_of_the_job_that_becomes_a_link_leads_to_no_other_job(pla
     shutil.rmtree(victim, ignore_errors=True)
     victim.mkdir()
     try:
-        for name in (".go-crap-cover.out", "profile"):
-            (victim / name).write_text(CANARY)
+        (victim / "profile").write_text(CANARY)
         body = f"""here, _ := os.Getwd()
 for _, place := range []string{{here, os.Getenv("HOME"), os.TempDir()}} {{
 \tfor place != "/" {{
@@ -52,7 +48,7 @@ for _, place := range []string{{here, os.Getenv("HOME"), os.TempDir()}} {{
             assert not any("canary" in line for line in host.log)
         else:
             assert analysis.profile is None or "canary" not in await host.profile(analysis)
-        assert {path.name: path.read_text() for path in victim.iterdir()} == {".go-crap-cover.out": CANARY, "profile": CANARY}
+        assert {path.name: path.read_text() for path in victim.iterdir()} == {"profile": CANARY}
     finally:
         shutil.rmtree(victim)
 
@@ -81,7 +77,7 @@ async def test_whatever_is_put_in_the_place_of_the_profile_ends_the_scan_in_time
     """The scan ends with the profile of the run or with an error about the profile."""
     body = f"""defer func() {{ _ = syscall.Getpid() }}()
 here, _ := os.Getwd()
-for _, profile := range []string{{here + "/.go-crap-cover.out", here + "/../profile", os.Getenv("HOME") + "/../../profile"}} {{
+for _, profile := range []string{{here + "/../profile", os.Getenv("HOME") + "/../../profile"}} {{
 \tos.RemoveAll(profile)
 \t{put.replace(chr(10), chr(10) + chr(9))}
 }}"""
@@ -122,16 +118,3 @@ async def test_two_jobs_at_once_keep_their_own_results(places: Sequence[Path], h
     beside = await host.scan(good, test_args="-count=1")
     assert await host.profile(beside) == await host.profile(alone)
     assert beside.summary == alone.summary
-
-
-async def test_the_engine_go_crap_scores_a_module_without_a_profile(
-    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It needs a file in the place of the profile, and the sandbox does not let it write there."""
-    install(tmp_path / "bin")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    tagged = {name: f"//go:build other\n\n{text}" for name, text in gorepo.tested("one").items()}
-    repo = gorepo.make(tmp_path / "repo", files={"go.mod": gorepo.module("example.com/one"), **tagged})
-    analysis = await host.scan(repo, engine="go-crap")
-    assert (analysis.engine, analysis.profile, analysis.states) == ("go-crap", None, {"not_built": 2})
-    assert decode(await host.blobs.get(analysis.report.digest)).profile is None

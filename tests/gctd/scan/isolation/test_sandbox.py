@@ -353,8 +353,8 @@ async def test_the_engine_scores_in_it(job: Path, sandbox: Sandbox) -> None:
     given = EngineInput(module_dir=repo.path, repository=repo.path, module_path="example.com/single", profile=None, nested=())
     outside = job.parent / "outside"
     outside.write_text("mine")
-    for name in ("order.json", "report.json"):  # as a test could leave them
+    for name in ("order.json", "report.json", "profile"):  # as a test could leave them
         (job / name).symlink_to(outside)
-    report = await score(NativeEngine(), given, job, 60.0, sandbox, print)
+    report = await score(NativeEngine(), given, b"mode: set\n", job, 60.0, sandbox, print)
     assert report.summary.total_funcs == 2
     assert outside.read_text() == "mine"
