@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from aiohttp import web
@@ -10,11 +10,10 @@ from prometheus_client import CollectorRegistry
 
 from graphql_fn.core.errors import GraphqlFnError
 from graphql_fn.core.evaluator import Evaluator
-from graphql_fn.core.over_http import HttpRequest, answer, read, refusal
+from graphql_fn.core.over_http import HttpRequest, answer, refusal
 from graphql_fn.core.over_sse import stream
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.http.figures import FunctionFigures
-from graphql_fn.http.single_connection import Reservations, operation_id
 from httpkit import Asset, Caller, NotPermitted, Reply, Streams, cancels_when_gone, takes_gzip
 
 
@@ -44,7 +43,6 @@ class Gateway:
         self._evaluators = {evaluator.function.name: evaluator for evaluator in evaluators}
         self._page = page
         self.streams = streams or Streams()
-        self._reserved = Reservations(most=self.streams.most)
         self._outcomes: dict[tuple[str, QueryOutcome | None], int] = {}
         registry.register(FunctionFigures(self._outcomes, self._evaluators, self.streams))
 
@@ -78,50 +76,10 @@ class Gateway:
             found = await stream(self._evaluator(name), request)
         except GraphqlFnError as error:
             self._count(name, None)
-            return _refused(error)
+            refused = refusal(error)
+            return web.Response(status=refused.status, headers=refused.headers, body=refused.body)
         self._count(name, found.outcome)
         return await self.streams.answer(http, found.frames)
-
-    def reserve(self, name: str) -> web.Response:
-        """Reserve an event stream for several operations. Raises NoSuchFunction."""
-        self._evaluator(name)
-        return _answered(lambda: web.Response(status=HTTPStatus.CREATED, text=self._reserved.reserve(name)))
-
-    async def follow(self, name: str, token: str, http: web.Request) -> web.StreamResponse:
-        """The reserved event stream. Raises NoSuchFunction, Busy."""
-        self._evaluator(name)
-        self.streams.check()
-        try:
-            stream = self._reserved.find(name, token)
-            frames = stream.open()
-        except GraphqlFnError as error:
-            return _refused(error)
-        try:
-            return await self.streams.answer(http, frames)
-        finally:
-            stream.end()
-
-    def start(self, name: str, token: str, request: HttpRequest) -> web.Response:
-        """Start an operation whose results go into a reserved event stream. Raises NoSuchFunction."""
-        evaluator = self._evaluator(name)
-
-        def started() -> web.Response:
-            asked = read(request)
-            self._reserved.find(name, token).start(operation_id(asked), evaluator, asked)
-            self._count(name, QueryOutcome.SUBSCRIBED)
-            return web.Response(status=HTTPStatus.ACCEPTED)
-
-        return _answered(started)
-
-    def stop(self, name: str, token: str, operation: str) -> web.Response:
-        """End an operation of a reserved event stream. Raises NoSuchFunction."""
-        self._evaluator(name)
-
-        def stopped() -> web.Response:
-            self._reserved.find(name, token).stop(operation)
-            return web.Response(status=HTTPStatus.OK)
-
-        return _answered(stopped)
 
     async def page(self, name: str, http: web.Request) -> web.Response:
         """The page of a function. Raises NoSuchFunction."""
@@ -138,19 +96,6 @@ class Gateway:
 
     def _count(self, name: str, outcome: QueryOutcome | None) -> None:
         self._outcomes[name, outcome] = self._outcomes.get((name, outcome), 0) + 1
-
-
-def _refused(error: GraphqlFnError) -> web.Response:
-    found = refusal(error)
-    return web.Response(status=found.status, headers=found.headers, body=found.body)
-
-
-def _answered(work: Callable[[], web.Response]) -> web.Response:
-    """The answer of some work, or its refusal."""
-    try:
-        return work()
-    except GraphqlFnError as error:
-        return _refused(error)
 
 
 _COMPRESSED = 1024

@@ -10,7 +10,6 @@ from aiohttp import web
 from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, wants_page
 from graphql_fn.core.over_sse import EVENTS, wants_stream
 from graphql_fn.http.gateway import Gateway
-from graphql_fn.http.single_connection import TOKEN_HEADER
 from httpkit import Call, Nothing, Pages, Route, Scope, header, member, message, path, payload, query
 
 _PRODUCES = (JSON, RESPONSE)
@@ -49,8 +48,6 @@ async def invoke(request: Post, call: Call[Gateway]) -> web.StreamResponse:
     """Evaluate the request in the body."""
     call.services.admit(request.name, call.caller)
     asked = _http_request(call, {}, request.body)
-    if (token := _token(call.http)) is not None:
-        return call.services.start(request.name, token, asked)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
     return await call.services.answer(request.name, asked, call.http)
@@ -62,43 +59,9 @@ async def ask(request: Get, call: Call[Gateway]) -> web.StreamResponse:
     if _is_page(call.http):
         return await call.services.page(request.name, call.http)
     call.services.admit(request.name, call.caller)
-    if (token := _token(call.http)) is not None:
-        return await call.services.follow(request.name, token, call.http)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
     return await call.services.answer(request.name, asked, call.http)
-
-
-@message
-class Reserve:
-    """Names a function."""
-
-    name: str = path(description="The name of the function.", example="graphql")
-
-
-@message
-class Stop:
-    """Names an operation of an event stream."""
-
-    name: str = path(description="The name of the function.", example="graphql")
-    operation: str = query(name="operationId", min_length=1, max_length=200, description="The id of the operation.")
-
-
-async def reserve(request: Reserve, call: Call[Gateway]) -> web.Response:
-    """Reserve an event stream for several operations; the answer is its token."""
-    call.services.admit(request.name, call.caller)
-    return call.services.reserve(request.name)
-
-
-async def stop(request: Stop, call: Call[Gateway]) -> web.Response:
-    """End an operation of an event stream."""
-    call.services.admit(request.name, call.caller)
-    return call.services.stop(request.name, _token(call.http) or "", request.operation)
-
-
-def _token(http: web.Request) -> str | None:
-    """The token of a reserved event stream that a request names."""
-    return http.headers.get(TOKEN_HEADER) or (http.query.get("token") if http.query_string else None)
 
 
 async def list_functions(_: Nothing, call: Call[Gateway]) -> Functions:
@@ -157,25 +120,6 @@ TABLE: tuple[Route[Gateway], ...] = (
         time_limit=inf,
         open=_is_page,
         same_origin=True,
-    ),
-    Route(
-        "PUT",
-        _PATH,
-        reserve,
-        summary="Reserve an event stream",
-        status=201,
-        errors=(404, 503),
-        produces=("text/plain",),
-        scope=Scope.READ,
-    ),
-    Route(
-        "DELETE",
-        _PATH,
-        stop,
-        summary="End an operation of an event stream",
-        errors=(404,),
-        produces=("text/plain",),
-        scope=Scope.READ,
     ),
 )
 

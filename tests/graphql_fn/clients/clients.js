@@ -74,8 +74,8 @@ async function graphqlRequest() {
   return { names: names(first.products), code: failed instanceof ClientError ? failed.response.errors[0].extensions.code : String(failed) };
 }
 
-async function sse(singleConnection) {
-  const client = createClient({ url, singleConnection, retryAttempts: 0 });
+async function sse() {
+  const client = createClient({ url, retryAttempts: 0 });
   const results = (query, count) =>
     new Promise((resolve, reject) => {
       const found = [];
@@ -164,8 +164,7 @@ for (const [name, run] of Object.entries({
   apollo,
   urql,
   graphqlRequest,
-  distinct: () => sse(false),
-  single: () => sse(true),
+  sse,
   resumed,
   relay,
   generated,
