@@ -70,8 +70,9 @@ class Evaluator:
         """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
         deadline = time.monotonic() + self.limits.seconds
         known = self.documents.known(request.query, request.operation)
-        if known is not None and known.plan is not None and not known.scans and request.min_sequence is None:
-            data = known.plan.run(self.function.context(request))
+        plan = None if known is None else known.plan
+        if known is not None and plan is not None and plan.is_flat and not known.scans and request.min_sequence is None:
+            data = plan.run_flat(self.function.root, self.function.context(request))
             if data is not None:
                 return OperationResult({"data": data}, QueryOutcome.EXECUTED) if time.monotonic() <= deadline else self._late()
         turns = Turns(deadline)
@@ -134,7 +135,7 @@ class Evaluator:
 
     async def _once(self, operation: ParsedOperation, request: GraphQLRequest, turns: Turns) -> OperationResult:
         """The one result of a query or a mutation: by its plan, and by the engine if it has none or the plan gives up."""
-        plan = operation.nested
+        plan = operation.plan
         if plan is not None:
             # The context of a plan that gave up has ended: the engine begins with another.
             with contextlib.suppress(GaveUp):

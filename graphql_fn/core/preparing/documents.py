@@ -28,7 +28,6 @@ from graphql_fn.core.preparing.tokens import exceeds
 from graphql_fn.core.result import QueryOutcome, RequestRefused
 from graphql_fn.core.running.engine import BoundedExecutor
 from graphql_fn.core.running.nested import NestedPlan
-from graphql_fn.core.running.plain import QueryPlan, plan_of
 from graphql_fn.core.running.planning import nested_plan
 
 _ABORTED = "Parsing aborted."
@@ -36,7 +35,7 @@ _ABORTED = "Parsing aborted."
 
 @attrs.frozen(eq=False)
 class ParsedOperation:
-    """An operation of a document. `plan` runs it without the engine, if it is plain enough; `nested` likewise, without variables.
+    """An operation of a document. `plan` runs it without the engine, if there is one for its variables.
 
     `cost` is its cost without the rows of tables, and `scans` is true if these add to it. `executor` has the values of variables
     of one request, if the operation has variables: all members are as of these values then.
@@ -44,8 +43,7 @@ class ParsedOperation:
 
     document: DocumentNode
     node: OperationDefinitionNode
-    plan: QueryPlan | None
-    nested: NestedPlan | None
+    plan: NestedPlan | None
     cost: int
     scans: bool
     executor: BoundedExecutor | None = None
@@ -146,11 +144,10 @@ class Documents:
         """An operation of a valid document, with its plan and its cost."""
         walk = CostWalk(self._schema, document, None, scans=self._scans, rows={}, most=self._limits.cost)
         cost = walk.cost(operation)
-        plan = plan_of(self._schema, self._root, document, operation)
-        nested = None if operation.variable_definitions else self._nested(document, operation)
-        return ParsedOperation(document, operation, plan, nested, cost, walk.scanned)
+        plan = None if operation.variable_definitions else self._plan(document, operation)
+        return ParsedOperation(document, operation, plan, cost, walk.scanned)
 
-    def _nested(self, document: DocumentNode, operation: OperationDefinitionNode) -> NestedPlan | None:
+    def _plan(self, document: DocumentNode, operation: OperationDefinitionNode) -> NestedPlan | None:
         name = operation.name.value if operation.name else None
         executor = ExecutorThrowingOnIncremental.build(self._schema, document, self._root, operation_name=name)
         return None if isinstance(executor, list) else nested_plan(executor)

@@ -99,7 +99,7 @@ class Preparation:
         if not found.node.variable_definitions:
             return found
         executor = self.executor(found.document, request)
-        bound = attrs.evolve(found, executor=executor, nested=nested_plan(executor))
+        bound = attrs.evolve(found, executor=executor, plan=nested_plan(executor))
         walk = self._walk(bound, {})
         return attrs.evolve(bound, cost=walk.cost(bound.node), scans=walk.scanned)
 

@@ -57,7 +57,7 @@ class FieldPlan:
     get: Callable[[Any], Any] | None = None
     resolve: Callable[..., Any] | None = None
     arguments: Mapping[str, Any] = attrs.field(factory=dict)
-    info: tuple[Any, ...] = ()
+    info: Any = None
 
 
 @attrs.frozen(eq=False)
@@ -73,9 +73,43 @@ class _Awaited:
 
 @attrs.frozen(eq=False)
 class NestedPlan:
-    """How to run a query with the values of its variables."""
+    """How to run a query with the values of its variables.
+
+    `is_flat`: it selects values of the root, each by a resolver that is an ordinary function.
+    """
 
     _fields: Sequence[FieldPlan]
+    is_flat: bool = attrs.field(init=False)
+
+    @is_flat.default
+    def _(self) -> bool:
+        return all(
+            field.form.coerce is not None and field.resolve is not None and not inspect.iscoroutinefunction(field.resolve)
+            for field in self._fields
+        )
+
+    def run_flat(self, root: Any, context: Any) -> dict[str, Any] | None:
+        """Return the data of a flat query; None if a value is awaited or wrong, so that `run` or the engine is to run it."""
+        data: dict[str, Any] = {}
+        try:
+            for field in self._fields:
+                info = field.info if context is None else field.info._replace(context=context)
+                value = field.resolve(root, info, **field.arguments)  # type: ignore[misc]  # every field of a flat query has one
+                if value is None:
+                    if not field.form.may_be_null:
+                        return None
+                elif type(value) not in _VALUES and inspect.isawaitable(value):
+                    if inspect.iscoroutine(value):
+                        value.close()
+                    return None
+                else:
+                    value = field.form.coerce(value)  # type: ignore[misc]  # as above
+                    if value is None or value is Undefined:
+                        return None
+                data[field.key] = value
+        except Exception:  # noqa: BLE001 - the engine meets it again, and reports it
+            return None
+        return data
 
     async def run(self, root: Any, context: Any, turns: Turns) -> dict[str, Any]:
         """Return the data of the result. Raises GaveUp, OutOfTime."""

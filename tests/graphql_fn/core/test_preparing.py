@@ -132,7 +132,7 @@ async def test_a_query_with_a_plan_has_the_result_that_the_engine_gives(
     evaluator = Evaluator(function)
     found = [await evaluator.evaluate(request) for _ in range(2)]
     assert (not runs) is has_plan
-    for name in ("documents.plan_of", "documents.nested_plan", "preparation.nested_plan"):
+    for name in ("documents.nested_plan", "preparation.nested_plan"):
         monkeypatch.setattr(f"graphql_fn.core.preparing.{name}", lambda *_: None)
     expected = await Evaluator(function).evaluate(request)
     assert found == [expected, expected]
