@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from projections.migrations import Migrations
     from projections.model import (
+        KEYS,
         Change,
         Column,
         Delete,
@@ -56,7 +57,9 @@ else:
                 "StoreForeign StoreUnavailable"
             ),
             "projections.migrations": "Migrations",
-            "projections.model": "Change Column Delete Projection Put ReadModel SettingNames StreamSetting Table timestamp_text",
+            "projections.model": (
+                "KEYS Change Column Delete Projection Put ReadModel SettingNames StreamSetting Table timestamp_text"
+            ),
             "projections.queries.snapshots": "SnapshotQueries",
             "projections.queries.sql": (
                 "MOST_KEYS FoundPart JoinedList ListPart SortOrder Sql count_of counts_for fetch_for found grouped keyed listed"
@@ -66,7 +69,7 @@ else:
     )
 
 __all__ = [
-    "MOST_KEYS", "AggregateParked", "Argument", "ArgumentRefused", "Behind", "Change", "Checkpoint", "CheckpointOutcome",
+    "KEYS", "MOST_KEYS", "AggregateParked", "Argument", "ArgumentRefused", "Behind", "Change", "Checkpoint", "CheckpointOutcome",
     "Column", "Delete", "FoundPart", "JoinedList", "ListPart", "MigrationError", "Migrations", "Projection", "ProjectionError",
     "ProjectorStopped", "Put", "Queryable", "ReadModel", "Row", "SettingNames", "SnapshotQueries", "SortOrder", "Sql", "Step",
     "Store", "StoreDamaged", "StoreForeign", "StoreUnavailable", "StreamSetting", "Table", "count_of", "counts_for", "fetch_for",

@@ -7,8 +7,21 @@ from collections.abc import Mapping, Sequence
 from eventlog import Unavailable
 from eventlog.commands.outcomes import KeyUse
 from projections.errors import Behind, ProjectorStopped, StoreUnavailable
+from projections.model import COMMAND_KEYS, KEYS
 from projections.projector.projector import Projector
-from projections.store import KEYS, Store
+from projections.queries.sql import Sql
+from projections.store import Queryable, Store
+
+
+async def find_uses(tables: Queryable, keys: Sequence[str]) -> Mapping[str, KeyUse]:
+    """The first uses of keys up to the position of a read model. A key without one is left out."""
+    by_text = {key: key for key in keys} | {key.replace("\0", "\ufffd"): key for key in keys if "\0" in key}
+    if not by_text:
+        return {}
+    sql = Sql(f"SELECT {', '.join(COMMAND_KEYS.names)} FROM {COMMAND_KEYS.name}")  # noqa: S608 - constants
+    sql.any_of("WHERE key IN ({}) ORDER BY sequence DESC", keys)
+    rows = await tables.fetch(sql.text, *sql.arguments)
+    return {by_text[row["key"]]: KeyUse(**row) for row in rows}
 
 
 class CommandKeys:
@@ -29,12 +42,12 @@ class CommandKeys:
         """
         try:
             await self._projector.wait_for(max(reached, await self._projector.end_seen()), self._timeout)
-            found: dict[str, KeyUse | Unavailable] = dict(await self._store.find_keys(keys))
+            found: dict[str, KeyUse | Unavailable] = dict(await find_uses(self._store, keys))
         except (Behind, ProjectorStopped, StoreUnavailable, Unavailable) as error:
             raise _unknown(error) from error
         parked = self._projector.parked.get((KEYS.name, subject))
         if parked is not None:
-            unknown = _unknown(f"sequence {parked.sequence} cannot be read: {parked.error}")
+            unknown = _unknown(f"sequence {parked.sequence} is not applied: {parked.error}")
             found.update((key, unknown) for key in keys if key not in found)
         return found
 

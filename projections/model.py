@@ -155,6 +155,8 @@ def _wrong_count(part: str, table: str, values: tuple[Any, ...], names: tuple[st
 
 Change = Put | Delete
 Handler = Callable[[Commit], Iterable[Change]]
+EVERY = "*"
+"""In place of a category: the commits of all categories."""
 
 
 @attrs.frozen
@@ -162,12 +164,12 @@ class Projection:
     """A named, versioned function from commits to rows.
 
     `tables` are written by this projection alone, in an order in which rows may be put (referenced tables first). `handlers`
-    maps the category of a commit to the function that gives its changes. A change of the tables, or of the rows of the same
-    commits, is a new `version`.
+    maps the category of a commit, or EVERY, to the function that gives its changes. A change of the tables, or of the rows of
+    the same commits, is a new `version`.
 
     `latest` are the categories whose handler reads only the state of the aggregate (and the sequence) and gives rows of that
     aggregate alone. Of its commits in one batch only the last is handled, since it has all values. This makes replays
-    faster. Raises ValueError if one of them has no handler.
+    faster. Raises ValueError if one of them has no handler, or if EVERY is not alone.
     """
 
     name: str
@@ -178,16 +180,48 @@ class Projection:
 
     def __attrs_post_init__(self) -> None:
         """Check the names."""
+        if EVERY in self.handlers and len(self.handlers) > 1:
+            raise ValueError(f"projection {self.name}: a handler of every commit is the only one of its projection")
         if unknown := sorted(self.latest - self.handlers.keys()):
             known = ", ".join(sorted(self.handlers))
             raise ValueError(
                 f"projection {self.name}: no handler for {', '.join(unknown)} of `latest`; handlers are for: {known}"
             )
 
+    def handler_of(self, category: str) -> Handler | None:
+        """The handler of the commits of a category."""
+        return self.handlers.get(EVERY) or self.handlers.get(category)
+
     def apply(self, commit: Commit) -> Iterable[Change]:
         """The changes that a commit makes: none if it is of a category that this projection does not handle."""
-        handler = self.handlers.get(commit.category)
+        handler = self.handler_of(commit.category)
         return () if handler is None else handler(commit)
+
+
+COMMAND_KEYS = Table(
+    "command_keys",
+    (Column("key"), Column("sequence", "integer"), Column("fingerprint"), Column("subject")),
+    key=("key", "sequence"),
+)
+"""The uses of idempotency keys. Only the first use of a key counts."""
+
+
+def _key_changes(commit: Commit) -> Iterable[Change]:
+    if not commit.may_have_keys:
+        return ()
+    return [
+        Put(COMMAND_KEYS, (event.key, commit.sequence, event.fingerprint, commit.subject))
+        for event in commit.body.events
+        if event.key is not None
+    ]
+
+
+KEYS = Projection("command_keys", 1, (COMMAND_KEYS,), {EVERY: _key_changes})
+"""The idempotency keys: every read model has this projection, and every store makes its table."""
+
+
+def _with_keys(projections: Iterable[Projection]) -> tuple[Projection, ...]:
+    return (*(projection for projection in projections if projection is not KEYS), KEYS)
 
 
 @attrs.frozen
@@ -226,7 +260,7 @@ class SettingNames:
 
 @attrs.frozen
 class ReadModel:
-    """The projections over one stream that live in one database and are read together.
+    """The projections over one stream that live in one database and are read together. KEYS is always the last of them.
 
     `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001; one file
     `<number>_<name>.<up|down>.sql` if both databases take the same statements. Without a package, the only migration makes the
@@ -241,7 +275,7 @@ class ReadModel:
     name: str
     stream: str
     registry: Registry
-    projections: tuple[Projection, ...]
+    projections: tuple[Projection, ...] = attrs.field(converter=_with_keys)
     migrations: str | None = None
     settings: SettingNames = attrs.field(
         default=attrs.Factory(lambda self: SettingNames(prefix=self.name.upper().replace("-", "_")), takes_self=True)
@@ -268,7 +302,7 @@ class ReadModel:
     def migration_files(self) -> Iterable[tuple[str, str]]:
         """File name and text of every migration file."""
         if self.migrations is None:
-            return declared_tables(self.tables)
+            return declared_tables(table for table in self.tables if table is not COMMAND_KEYS)
         return sorted(
             (entry.name, entry.read_text(encoding="utf-8"))
             for entry in files(self.migrations).iterdir()
@@ -299,17 +333,19 @@ _SQL_TYPES: Mapping[str, Mapping[ColumnType, str]] = {
 def declared_tables(tables: Iterable[Table]) -> Iterable[tuple[str, str]]:
     """The files of a migration that makes these tables, in each dialect. Key columns are never empty, others may be."""
     made = list(tables)
-    for dialect, types in _SQL_TYPES.items():
-        options = " STRICT" if dialect == "sqlite" else ""
-        up = "".join(f"{_create(table, types)}{options};\n" for table in made)
+    for dialect in _SQL_TYPES:
+        up = "".join(f"{create_table(table, dialect)};\n" for table in made)
         down = "".join(f'DROP TABLE IF EXISTS "{table.name}";\n' for table in reversed(made))
         yield f"000001_declared_tables.up.{dialect}.sql", up
         yield f"000001_declared_tables.down.{dialect}.sql", down
 
 
-def _create(table: Table, types: Mapping[ColumnType, str]) -> str:
+def create_table(table: Table, dialect: str, *, if_missing: bool = False) -> str:
+    """The statement that makes a table in a dialect."""
+    types, options = _SQL_TYPES[dialect], " STRICT" if dialect == "sqlite" else ""
     columns = [
         f'"{column.name}" {types[column.type]}{" NOT NULL" if column.name in table.key else ""}' for column in table.columns
     ]
     key = ", ".join(f'"{name}"' for name in table.key)
-    return f'CREATE TABLE "{table.name}" (\n    {", ".join([*columns, f"PRIMARY KEY ({key})"])}\n)'
+    begin = f'CREATE TABLE {"IF NOT EXISTS " if if_missing else ""}"{table.name}"'
+    return f"{begin} (\n    {', '.join([*columns, f'PRIMARY KEY ({key})'])}\n){options}"

@@ -16,8 +16,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from eventlog.commands.outcomes import KeyUse
-from projections.model import Change, Column, Projection, StoredColumn, Table
+from projections.model import Change, Projection, StoredColumn, Table
 
 Row = Mapping[str, Any]
 Argument = str | int | float | bool | datetime | None
@@ -54,19 +53,13 @@ class Mark:
     record: str
 
 
-KEYS = Table(
-    "command_keys", (Column("key"), Column("fingerprint"), Column("subject"), Column("sequence", "integer")), key=("key",)
-)
-"""The table of idempotency keys, which every store has: derived from the log like any other."""
-
-
 @attrs.frozen(kw_only=True)
 class Parked:
     """An aggregate that a projection has set aside: one of its commits cannot be applied, and those after it wait in order.
 
     `sequence` is that commit, `types` are the types of its events (empty if it cannot even be read), `error` the reason in a
     line, `traceback` its source lines, `at` when it was parked. `waiting` counts the commits that are not applied, itself among
-    them, up to sequence `last`. For the idempotency keys of a commit that cannot be read, `projection` is the name of `KEYS`.
+    them, up to sequence `last`.
     """
 
     projection: str
@@ -194,9 +187,6 @@ class Reader(Queryable, Protocol):
     async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
         """The marks of a stream above a sequence, in order."""
 
-    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyUse]:
-        """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""
-
     async def scrubs(self, stream: str) -> str | None:
         """The last state of the passes over a log that `keep_scrubs` was given, or None."""
 
@@ -246,7 +236,7 @@ class LeaderElection(Protocol):
 
 
 class Store(Reader, Protocol):
-    """A database that holds a read model, its checkpoints and the idempotency keys, and the only one to write to it."""
+    """A database that holds a read model, and its checkpoints, and the only one to write to it."""
 
     withheld: str | None
     """Why nothing may be asked of its tables now: `fetch` and the like raise StoreUnavailable with that. None where all may."""
@@ -258,7 +248,6 @@ class Store(Reader, Protocol):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
@@ -269,8 +258,8 @@ class Store(Reader, Protocol):
         Entries of `parked` are written in the same transaction and replace the stored ones. None removes the stored one.
 
         Of several changes to one row the last is written. Rows are put in the order of the steps and of their projections'
-        tables, then deleted in the reverse order; foreign keys are checked at the end. Of several records of one key the
-        first ever written stays. Raises StoreUnavailable, RowRefused, without an effect.
+        tables, then deleted in the reverse order; foreign keys are checked at the end. Raises StoreUnavailable,
+        RowRefused, without an effect.
         """
 
     async def forget(self, projections: Sequence[Projection]) -> None:

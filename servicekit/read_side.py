@@ -30,14 +30,14 @@ from httpkit.sse.hub import Hub
 from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
-from projections.model import ReadModel
+from projections.model import COMMAND_KEYS, ReadModel
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
 from projections.queries.snapshots import KeptScrubs
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.rebuild import SchemaUpgrade, damaged, make_again_patiently, open_sound
 from projections.rebuild.report import ReadModelReport, standing
-from projections.store import KEYS, Parked, Store
+from projections.store import Parked, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker.broker_watch import BrokerWatch, raise_if_failing
 from servicekit.broker.monitoring import addresses
@@ -122,7 +122,7 @@ async def check_applied(sequence: int, parked: Collection[Parked], commit_at: Ca
     `parked` are the parked aggregates of the tables. `commit_at` gives the commit of a sequence, or None if it is not known: then
     the commit may be of any aggregate.
     """
-    waiting = [one for one in parked if one.projection != KEYS.name and one.sequence <= sequence <= one.last]
+    waiting = [one for one in parked if one.sequence <= sequence <= one.last]
     commit = await commit_at(sequence) if waiting else None
     for one in waiting:
         if commit is None or commit.subject == one.subject:
@@ -353,7 +353,7 @@ class ReadSide:
             raise Unavailable(
                 f"commands with an idempotency key are refused, because the tables lack the last keys: {status.refused}"
             )
-        await self._store.check_readable([KEYS.name])
+        await self._store.check_readable([COMMAND_KEYS.name])
         return Unknown(writes.reason) if writes.state is WriteState.UNKNOWN else None
 
     @cached_property

@@ -228,7 +228,7 @@ async def repair(
 async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, model: ReadModel) -> Witness:
     """The knowledge of the tables, if they are of this incarnation."""
     from eventlog.admin.repair.diagnosis import Witness
-    from projections.store import KEYS
+    from projections.model import COMMAND_KEYS
     from projections.stores.databases import reader_at
 
     reader: Reader = await stack.enter_async_context(reader_at(database))
@@ -240,7 +240,7 @@ async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, mode
     end = max(checkpoints, key=lambda checkpoint: (checkpoint.sequence, checkpoint.digest is not None))
 
     async def subject_at(sequence: int) -> str | None:
-        row = await reader.fetch_one(f"SELECT subject FROM {KEYS.name} WHERE sequence = $1", sequence)  # noqa: S608 - a fixed name
+        row = await reader.fetch_one(f"SELECT subject FROM {COMMAND_KEYS.name} WHERE sequence = $1", sequence)  # noqa: S608 - a fixed name
         return None if row is None else str(row["subject"])
 
     return Witness(sequence=end.sequence, digest=end.digest, subject_at=subject_at)

@@ -9,14 +9,13 @@ from types import MappingProxyType
 
 import attrs
 
-from eventlog import Commit, EventLogError
-from eventlog.commands.outcomes import KeyUse, uses_in
+from eventlog import Commit
 from eventlog.support.chain import TOMBSTONE, text_of
-from projections.errors import ProjectionError, Stray
-from projections.model import Change, Handler, Projection
+from projections.errors import ProjectionError
+from projections.model import EVERY, Change, Handler, Projection
 from projections.projector.continuity import Tip
 from projections.projector.parking import Parking
-from projections.store import KEYS, NOTHING_PARKED, Checkpoint, Mark, Parked, Place, Step
+from projections.store import NOTHING_PARKED, Checkpoint, Mark, Parked, Place, Step
 
 Broken = Mapping[int, ProjectionError]
 """By sequence: why a commit must not be applied although it can be read."""
@@ -29,10 +28,9 @@ TRIES = 2
 
 @attrs.frozen
 class Batch:
-    """The result of commits: a step for each projection that has not applied them yet, idempotency keys, parked aggregates."""
+    """The result of commits: a step for each projection that has not applied them yet, and parked aggregates."""
 
     steps: Sequence[Step]
-    keys: Sequence[KeyUse]
     parked: Mapping[Place, Parked | None] = NOTHING_PARKED
     marks: Sequence[Mark] = ()
 
@@ -48,15 +46,13 @@ def apply(
 ) -> Batch:
     """Apply commits, each projection the ones above its checkpoint. The aggregates of commits that cannot be applied are parked.
 
-    So are the aggregates of `broken` commits. The keys of `broken` commits count, since their writer has acknowledged
-    them; the keys of strays do not. `tip` is the end of the log after the commits.
+    So are the aggregates of `broken` commits. `tip` is the end of the log after the commits.
     """
-    strays = {sequence for sequence, error in broken.items() if isinstance(error, Stray)}
     lost = {commit.sequence for commit in commits if commit.data.startswith(TOMBSTONE)}
-    keys = _keys([commit for commit in commits if commit.may_have_keys and commit.sequence not in strays], parking)
-    by_category: defaultdict[str, list[Commit]] = defaultdict(list)
+    grouped: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
-        by_category[commit.category].append(commit)
+        grouped[commit.category].append(commit)
+    by_category: Mapping[str, Sequence[Commit]] = {**grouped, EVERY: commits}
     begin, end = commits[0].sequence, commits[-1].sequence
     steps = []
     for projection in projections:
@@ -74,7 +70,7 @@ def apply(
                 digest=text_of(tip.digest),
             )
             steps.append(Step(projection=projection, before=before, after=after, changes=changes))
-    return Batch(steps, keys, parking.changed, tip.marks)
+    return Batch(steps, parking.changed, tip.marks)
 
 
 def changes_of(
@@ -82,33 +78,14 @@ def changes_of(
 ) -> tuple[Sequence[Change], int, Exception | None]:
     """The changes of one aggregate's commits in order, how many of them can be applied, and why the next one cannot."""
     changes: list[Change] = []
-    handler = projection.handlers[commits[0].category]
+    handler = projection.handler_of(commits[0].category)
+    assert handler is not None, "a commit is parked by a projection that handles it"
     for applied, commit in enumerate(commits):
         if commit.sequence in broken:
             return changes, applied, broken[commit.sequence]
         if commit.lost is None and (error := _handle(handler, commit, changes)):
             return changes, applied, error
     return changes, len(commits), None
-
-
-def _keys(commits: Sequence[Commit], parking: Parking) -> Sequence[KeyUse]:
-    try:
-        return [
-            KeyUse(event.key, event.fingerprint, commit.subject, commit.sequence)
-            for commit in commits
-            for event in commit.body.events
-            if event.key is not None
-        ]
-    except EventLogError:
-        return [record for commit in commits for record in _keys_or_parked(commit, parking)]
-
-
-def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyUse]:
-    try:
-        return uses_in(commit)
-    except EventLogError as error:
-        parking.park(KEYS.name, commit, error)
-        return ()
 
 
 def _changes(

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, EventLogError, SequenceGap
-from eventlog.commands.outcomes import KeyUse, uses_in
+from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, SequenceGap
 from projections.errors import NotParked, RowRefused
 from projections.model import Change, Projection
 from projections.projector.derive import Batch, changes_of
 from projections.projector.parking import parked
 from projections.projector.writer import CheckpointWriter
-from projections.store import KEYS, Parked, Place, Step
+from projections.store import Parked, Place, Step
 
 _AT_ONCE = 500
 """Commits of an aggregate that one transaction takes up: the others wait for it."""
@@ -59,10 +58,9 @@ async def _take_up(event_log: EventLog, advancing: CheckpointWriter, one: Parked
             try:
                 commits = await _waiting(event_log, found)
             except (SequenceGap, AggregateDamaged) as error:
-                await advancing.write(Batch((), (), {found.place: attrs.evolve(found, error=str(error), traceback="")}))
+                await advancing.write(Batch((), {found.place: attrs.evolve(found, error=str(error), traceback="")}))
                 return False
-            take_up = _take_up_keys if one.projection == KEYS.name else _take_up_rows
-            if not commits or not await take_up(advancing, found, commits):
+            if not commits or not await _take_up_rows(advancing, found, commits):
                 return False
 
 
@@ -110,22 +108,7 @@ async def _write(
 ) -> None:
     before = advancing.checkpoints[projection.name]
     after = attrs.evolve(before, applied=before.applied + applied)
-    await advancing.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], (), left))
-
-
-async def _take_up_keys(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
-    """Note the keys of the first waiting commits, and return whether to continue."""
-    records: list[KeyUse] = []
-    error: Exception | None = None
-    for done, commit in enumerate(commits):
-        try:
-            records += uses_in(commit)
-        except EventLogError as unreadable:
-            error = unreadable
-            await advancing.write(Batch((), records, _left(one, commits, done, error)))
-            return False
-    await advancing.write(Batch((), records, _left(one, commits, len(commits), None)))
-    return True
+    await advancing.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], left))
 
 
 def _left(one: Parked, commits: Sequence[Commit], done: int, error: Exception | None) -> Mapping[Place, Parked | None]:

@@ -22,7 +22,7 @@ from projections.projector.continuity import Tip, check_known
 from projections.projector.derive import Batch, Broken, apply
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import DATABASE, ProjectorProgress
-from projections.store import KEYS, Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
+from projections.store import Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
 
@@ -187,18 +187,14 @@ class CheckpointWriter:
         """Apply and store one commit of which a row is refused, each projection for itself; who cannot parks the aggregate."""
         log.info("a row is refused", read_model=self.model.name, sequence=commit.sequence, reason=str(refused))
         batch = self._apply([commit], tip, broken)
-        try:
-            await self.write(Batch((), batch.keys, _of(KEYS.name, batch.parked), batch.marks))
-        except RowRefused as error:
-            await self.write(Batch((), (), self._parked_for(KEYS.name, commit, error)))
         for step in batch.steps:
             name = step.projection.name
             try:
-                await self.write(Batch([step], (), _of(name, batch.parked)))
+                await self.write(Batch([step], _of(name, batch.parked), batch.marks))
             except RowRefused as error:
                 applied = step.before.applied if step.before else 0
                 without = attrs.evolve(step, after=attrs.evolve(step.after, applied=applied), changes=())
-                await self.write(Batch([without], (), self._parked_for(name, commit, error)))
+                await self.write(Batch([without], self._parked_for(name, commit, error), batch.marks))
 
     def _parked_for(self, projection: str, commit: Commit, error: Exception) -> Mapping[Place, Parked]:
         parking = Parking(self.parked, self.now())
@@ -221,7 +217,7 @@ class CheckpointWriter:
         async def store() -> CheckpointOutcome:
             nonlocal tries
             tries += 1
-            return await self.store.advance(batch.steps, batch.keys, batch.parked, batch.marks)
+            return await self.store.advance(batch.steps, batch.parked, batch.marks)
 
         outcome = await self.patiently(DATABASE, store)
         if outcome is CheckpointOutcome.MISMATCH or (outcome is CheckpointOutcome.ALREADY and tries == 1):

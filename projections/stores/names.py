@@ -8,7 +8,7 @@ import attrs
 
 from projections.errors import StoreForeign
 from projections.model import Projection, Table
-from projections.store import KEYS, Checkpoint, Parked
+from projections.store import Checkpoint, Parked
 
 CHECKPOINTS = "projection_checkpoints"
 CHECKPOINT_COLUMNS = tuple(field.name for field in attrs.fields(Checkpoint))
@@ -39,9 +39,9 @@ def quoted(name: str) -> str:
 
 
 def on_conflict(table: Table) -> str:
-    """The end of an INSERT: a row replaces the one of the same key, except in fixed columns. The first use of a key stays."""
+    """The end of an INSERT: a row replaces the one of the same key, except in fixed columns."""
     others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.changing)
-    action = f"UPDATE SET {others}" if others and table is not KEYS else "NOTHING"
+    action = f"UPDATE SET {others}" if others else "NOTHING"
     return f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO {action}"
 
 

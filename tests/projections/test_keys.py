@@ -130,4 +130,4 @@ async def test_a_key_whose_row_is_lost_is_named_by_a_verification(nats_url: str,
     assert await execute(f"sqlite:{database}", "DELETE FROM command_keys WHERE key = 'key'") == 1
     async with Connection.open(nats_url, name="keys") as connection, SQLiteReader(database) as reader:
         found = await verify(reader, JetStreamLog(connection, STREAM.name, REGISTRY), MODEL)
-    assert str(found.difference) == "command_keys 'key': is missing"
+    assert str(found.difference) == "command_keys 'key', 3: is missing"

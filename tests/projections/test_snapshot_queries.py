@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog import Registry
-from projections.model import Put, ReadModel
+from projections.model import KEYS, Put, ReadModel
 from projections.queries.snapshots import SnapshotQueries
 from projections.store import SchemaVersion, Store
 from tests.support.readside.conformance import MAP, PLACES, step
@@ -26,7 +26,7 @@ async def test_queries_of_a_block_see_one_moment_and_later_ones_the_present(eith
 
     async with snapshots.moment() as sequence:
         assert await counts() == [0, 0, 0]
-        await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
+        await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP), step(0, 1, projection=KEYS)])
         assert (await counts(), sequence) == ([0, 0, 0], 0)
     assert await counts() == [1, 1, 1]
 
@@ -36,9 +36,9 @@ async def test_the_sequence_of_a_moment_is_the_one_of_the_rows_that_it_shows(eit
     store = either_store
     await store.migrate(_CREATE, before=SchemaVersion(0), after=SchemaVersion(1), projections=(MAP,))
     snapshots = SnapshotQueries(store, MODEL)
-    await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
+    await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP), step(0, 1, projection=KEYS)])
     async with snapshots.moment() as sequence:
-        await store.advance([step(1, 2, Put(PLACES, ("hill",)), projection=MAP)])
+        await store.advance([step(1, 2, Put(PLACES, ("hill",)), projection=MAP), step(1, 2, projection=KEYS)])
         assert (sequence, await snapshots.fetch_one(_COUNT)) == (1, {"places": 1})
         async with snapshots.moment() as again:
             assert again == 1

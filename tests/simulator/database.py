@@ -11,8 +11,7 @@ from typing import Any
 
 import attrs
 
-from projections.model import ReadModel, Table
-from projections.store import KEYS
+from projections.model import COMMAND_KEYS, ReadModel, Table
 from projections.stores import names
 from projections.stores.postgres import election, lease, schema, writing
 from tests.simulator.session import Pool, Session
@@ -20,6 +19,8 @@ from tests.support.log.virtual_time import OUTSIDE, VirtualTimeLoop
 
 Rows = dict[Any, tuple[Any, ...]]
 Effect = Callable[[], object]
+_MOST_KEYS = 64
+"""Keys that one statement names at most."""
 
 
 class Blocked(Exception):
@@ -52,7 +53,7 @@ class Database:
         self.ahead = self.slow = 0.0
         self.committed: Callable[[Session], None] = lambda session: None
         self.trace: Callable[[str], None] = lambda text: None
-        self.rows: dict[str, Rows] = {table.name: {} for table in (*model.tables, KEYS)}
+        self.rows: dict[str, Rows] = {table.name: {} for table in model.tables}
         self.checkpoints: dict[str, tuple[Any, ...]] = {}
         self.marks: dict[tuple[str, int], tuple[str, str]] = {}
         self.parked: dict[tuple[str, str], tuple[Any, ...]] = {}
@@ -174,11 +175,14 @@ class Database:
                 self._read_marks
             ),
         }
-        for table in (*model.tables, KEYS):
+        for table in model.tables:
             known[writing._upsert(table)] = self._upsert(table)
             known[writing._delete(table)] = self._delete(table)
             known[f"SELECT * FROM {table.name} WHERE {table.key[0]} = $1"] = self._select(table)
-        known[f"SELECT * FROM {KEYS.name} WHERE key = ANY($1)"] = self._select_keys
+        for count in range(1, _MOST_KEYS + 1):
+            places = ", ".join(f"${number}" for number in range(1, count + 1))
+            columns = ", ".join(COMMAND_KEYS.names)
+            known[f"SELECT {columns} FROM {COMMAND_KEYS.name} WHERE key IN ({places}) ORDER BY sequence DESC"] = self._select_keys
         return known
 
     def _try_lock(self, session: Session, _: str) -> Any:
@@ -257,11 +261,11 @@ class Database:
         return [(stream, sequence, *values) for (_, sequence), values in found]
 
     def _upsert(self, table: Table) -> Callable[..., Any]:
-        rows, first_stays = self.rows[table.name], table.name == KEYS.name
+        rows = self.rows[table.name]
 
         def upsert(session: Session, *row: Any) -> Any:
             key = table.key_of(row)
-            self._change(session, lambda: None if first_stays and key in rows else rows.__setitem__(key, row))
+            self._change(session, lambda: rows.__setitem__(key, row))
             return []
 
         return upsert
@@ -285,9 +289,9 @@ class Database:
 
         return select
 
-    def _select_keys(self, session: Session, keys: Sequence[str]) -> Any:
-        select = self._select(KEYS)
-        return [row for key in keys for row in select(session, key)]
+    def _select_keys(self, _: Session, *keys: str) -> Any:
+        rows = sorted(self.rows[COMMAND_KEYS.name].values(), key=lambda row: row[1], reverse=True)
+        return [dict(zip(COMMAND_KEYS.names, row, strict=True)) for row in rows if row[0] in keys]
 
 
 def _select_checkpoints(*, locked: bool) -> str:

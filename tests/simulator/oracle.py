@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from eventlog.support.chain import link
-from projections.store import KEYS
+from projections.model import COMMAND_KEYS, KEYS
 from tests.simulator.accounts import BALANCES, CATEGORY, ENTRIES
 from tests.simulator.database import Database
 from tests.simulator.session import Session
@@ -27,7 +27,10 @@ class Fold:
     sequence: int = 0
     balances: dict[str, tuple[str, int, int, int]] = attrs.field(factory=dict)
     entries: dict[tuple[str, int], tuple[str, int, int, int]] = attrs.field(factory=dict)
-    keys: dict[str, tuple[str, str, str, int]] = attrs.field(factory=dict)
+    keys: dict[tuple[str, int], tuple[str, int, str, str]] = attrs.field(factory=dict)
+    """The rows of the keys of accounts without such a commit."""
+    spent: dict[str, int] = attrs.field(factory=dict)
+    """The first sequence of each key, whatever its commit follows."""
     broken: set[str] = attrs.field(factory=set)
     """Accounts with a commit that does not follow."""
     _links: dict[str, str] = attrs.field(factory=dict)
@@ -38,7 +41,7 @@ class Fold:
         self.sequence = record.sequence
         for event in events:
             if (key := event.get("key")) is not None:
-                self.keys.setdefault(key, (key, event["fingerprint"], record.subject, record.sequence))
+                self.spent.setdefault(key, record.sequence)
         if record.body.get("prev") != self._links.get(account):
             self.broken.add(account)
         self._links[account] = link(record.subject, record.data)
@@ -46,6 +49,8 @@ class Fold:
             return
         _, balance, movements, _ = self.balances.get(account, (account, 0, 0, 0))
         for event in events:
+            if (key := event.get("key")) is not None:
+                self.keys[key, record.sequence] = (key, record.sequence, event["fingerprint"], record.subject)
             movements += 1
             balance += event["d"]["amount"]
             self.entries[account, movements] = (account, movements, event["d"]["amount"], record.sequence)
@@ -56,7 +61,7 @@ class Fold:
         tables: dict[str, Mapping[Any, tuple[Any, ...]]] = {
             BALANCES.name: self.balances,
             ENTRIES.name: self.entries,
-            KEYS.name: self.keys,
+            COMMAND_KEYS.name: self.keys,
         }
         return tables[table]
 
@@ -88,8 +93,7 @@ class Oracle:
         lineage = self._stream.lineages[-1]
         fold = self.fold(lineage, record.sequence - 1)
         body, account = record.body, record.subject[_PREFIX:]
-        keys = {event["key"] for event in body["events"] if event.get("key") in fold.keys}
-        repeated = {key: fold.keys[key][3] for key in keys}
+        repeated = {event["key"]: fold.spent[event["key"]] for event in body["events"] if event.get("key") in fold.spent}
         self._check_link(lineage, record, account)
         fold = self.fold(lineage, record.sequence)
         if account in fold.broken:  # no broker refuses it; no table may have it
@@ -130,7 +134,7 @@ class Oracle:
     def checkpoint(self) -> int:
         """The lowest checkpoint."""
         checkpoints = self._database.checkpoints
-        return min((row[2] for row in checkpoints.values()), default=0) if len(checkpoints) > 1 else 0
+        return min((row[2] for row in checkpoints.values()), default=0) if len(checkpoints) > 2 else 0
 
     def lineage_of_tables(self) -> Lineage | None:
         """The newest log whose fold the tables are."""
@@ -138,7 +142,7 @@ class Oracle:
 
     def tables_are_fold_of(self, lineage: Lineage) -> bool:
         """Whether the tables are the fold of a log up to their checkpoints."""
-        for projection, table in (("balances", BALANCES.name), ("entries", ENTRIES.name), ("balances", KEYS.name)):
+        for projection, table in (("balances", BALANCES.name), ("entries", ENTRIES.name), (KEYS.name, COMMAND_KEYS.name)):
             row = self._database.checkpoints.get(projection)
             sequence = 0 if row is None else row[2]
             if sequence > len(lineage.records):

@@ -24,7 +24,7 @@ from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from gctd.settings import Settings
-from projections import ProjectionError, StoreUnavailable
+from projections import KEYS, ProjectionError, StoreUnavailable
 from projections.stores import reader_at
 from terminalkit.client import ClientError, NotAllowed
 
@@ -174,7 +174,7 @@ async def _database(settings: Settings) -> DoctorFinding:
         async with reader_at(settings.database_url) as reader:
             schema = await reader.schema()
             problems = await reader.problems()
-            names = set(await reader.checkpoints()) if not problems else set()
+            names = {*await reader.checkpoints()} - {KEYS.name} if not problems else set()
     except StoreUnavailable as error:
         return fail(str(error), "start gctd serve, which makes it; or set its address with GCTD_DATABASE_URL")
     except ProjectionError as error:

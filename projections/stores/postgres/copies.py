@@ -10,7 +10,6 @@ from typing import Any
 
 import asyncpg
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, Step
@@ -99,13 +98,12 @@ class PostgresCopy(PostgresStore):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
         """As every store."""
         self._changes += sum(len(step.changes) for step in steps)
-        return await super().advance(steps, keys, parked, marks)
+        return await super().advance(steps, parked, marks)
 
     async def close(self) -> None:
         """Finish what is being written, let the planner look at it, and disconnect."""

@@ -8,11 +8,9 @@ from typing import Any, Self
 
 import asyncpg
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import StoreUnavailable
 from projections.model import StoredColumn, Table
 from projections.store import (
-    KEYS,
     Argument,
     Checkpoint,
     Mark,
@@ -110,15 +108,6 @@ class PostgresReader:
         """The last state of the passes over a log, or None."""
         with translated(self.address):
             return await writing.read_scrubs(self._opened(), stream)
-
-    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyUse]:
-        """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""
-        held = {key: without_nul(key) for key in keys}
-        with translated(self.address, asked=True):
-            sql = f"SELECT * FROM {KEYS.name} WHERE key = ANY($1)"  # noqa: S608 - a constant
-            rows = await self._asked().fetch(sql, list(held.values()))
-        found = {row["key"]: KeyUse(**row) for row in rows}
-        return {key: found[text] for key, text in held.items() if text in found}
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from projections.model import ColumnType, Projection, StoredColumn, Table
-from projections.store import KEYS, SchemaVersion
+from projections.model import COMMAND_KEYS, ColumnType, Projection, StoredColumn, Table, create_table
+from projections.store import SchemaVersion
 from projections.stores import names
 from projections.stores.names import CHECKPOINTS, LEASE, LEFT_OUT, MARKS, MIGRATIONS, PARKED, SCRUBS, quoted
 from projections.stores.postgres.connection import DatabaseAddress
@@ -26,12 +26,7 @@ CREATE TABLE IF NOT EXISTS {CHECKPOINTS} (
     record TEXT,
     digest TEXT
 );
-CREATE TABLE IF NOT EXISTS {KEYS.name} (
-    key TEXT COLLATE "C" PRIMARY KEY,
-    fingerprint TEXT,
-    subject TEXT NOT NULL,
-    sequence BIGINT NOT NULL
-);
+{create_table(COMMAND_KEYS, "postgres", if_missing=True)};
 CREATE TABLE IF NOT EXISTS {PARKED} (
     projection TEXT COLLATE "C" NOT NULL,
     subject TEXT COLLATE "C" NOT NULL,

@@ -10,7 +10,6 @@ from typing import Any
 import asyncpg
 import structlog
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import MigrationError, NotLeading, RowRefused, StoreForeign
 from projections.model import Projection
 from projections.projector.batch import judge, last_changes
@@ -76,7 +75,6 @@ class PostgresStore(PostgresReader):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
@@ -84,7 +82,7 @@ class PostgresStore(PostgresReader):
 
         Raises NotLeading where another process writes.
         """
-        batch = writing.RowBatch([pair for step in steps for pair in last_changes(step)], keys, parked)
+        batch = writing.RowBatch([pair for step in steps for pair in last_changes(step)], parked)
         async with self._turn() as writer:
             try:
                 return await self._advance(writer, steps, batch, marks)

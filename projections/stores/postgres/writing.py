@@ -10,11 +10,10 @@ from typing import Any
 import attrs
 import msgspec
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import RowRefused
 from projections.model import Table
 from projections.projector.batch import Rows
-from projections.store import KEYS, Checkpoint, Mark, Parked, Place
+from projections.store import Checkpoint, Mark, Parked, Place
 from projections.stores.names import CHECKPOINT_COLUMNS, CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, SCRUBS, on_conflict, quoted
 from projections.stores.postgres.connection import without_nul
 from projections.stores.postgres.lease import fenced, renewal
@@ -32,18 +31,16 @@ class RowBatch:
     """The values that are written with the checkpoints."""
 
     tables: Sequence[tuple[Table, Rows]]
-    keys: Sequence[KeyUse]
     parked: Mapping[Place, Parked | None]
 
     def without_nuls(self) -> RowBatch:
         """The same, with every text as Postgres can hold it."""
         tables = [(table, {_tidy(key): row and _tidy(row) for key, row in rows.items()}) for table, rows in self.tables]
-        keys = [KeyUse(*_tidy(attrs.astuple(record))) for record in self.keys]
         parked = {
             place: one and Parked(**{k: without_nul(v) for k, v in attrs.asdict(one).items()})
             for place, one in self.parked.items()
         }
-        return RowBatch(tables, keys, parked)
+        return RowBatch(tables, parked)
 
 
 def _tidy(value: Any) -> Any:
@@ -51,17 +48,13 @@ def _tidy(value: Any) -> Any:
 
 
 async def write(connection: Any, batch: RowBatch) -> None:
-    """Put rows in the order of the tables, delete in the reverse order, record keys (the first use of each stays), park."""
+    """Put rows in the order of the tables, delete in the reverse order, park."""
     for table, rows in batch.tables:
         await _put(connection, table, [row for row in rows.values() if row is not None])
     for table, rows in reversed(batch.tables):
         gone = [key if len(table.key) > 1 else (key,) for key, row in rows.items() if row is None]
         if gone:
             await connection.execute(_delete(table), *map(list, zip(*gone, strict=True)))
-    first: dict[str, tuple[Any, ...]] = {}
-    for record in batch.keys:
-        first.setdefault(record.key, attrs.astuple(record))
-    await _put(connection, KEYS, list(first.values()))
     await _write_parked(connection, batch.parked)
 
 

@@ -11,10 +11,9 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import StoredColumn, Table
-from projections.store import KEYS, Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot
+from projections.store import Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot
 from projections.stores.names import any_row, quoted
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
@@ -127,12 +126,6 @@ class SQLiteReader:
         """The last state of the passes over a log, or None."""
         with translated(self.path):
             return writing.read_scrubs(self._opened()).get(stream)
-
-    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyUse]:
-        """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""
-        places = ", ".join(f"${place}" for place in range(1, len(keys) + 1))
-        rows = await self.fetch(f"SELECT * FROM {KEYS.name} WHERE key IN ({places})", *keys)  # noqa: S608 - a constant
-        return {row["key"]: KeyUse(**row) for row in rows}
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""

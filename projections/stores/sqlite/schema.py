@@ -11,8 +11,8 @@ import attrs
 from sqlite_utils import Database
 from sqlite_utils.db import Table as StoredTable
 
-from projections.model import ColumnType, Projection, StoredColumn, Table
-from projections.store import KEYS, SchemaVersion
+from projections.model import COMMAND_KEYS, ColumnType, Projection, StoredColumn, Table, create_table
+from projections.store import SchemaVersion
 from projections.stores import names
 from projections.stores.names import CHECKPOINTS, LEFT_OUT, MARKS, MIGRATIONS, PARKED, PARKED_COLUMNS, SCRUBS, quoted
 from projections.stores.sqlite.connection import transaction
@@ -96,13 +96,7 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         if_not_exists=True,
         strict=True,
     )
-    database.table(KEYS.name).create(
-        {"key": str, "fingerprint": str, "subject": str, "sequence": int},
-        pk="key",
-        not_null={"key", "subject", "sequence"},
-        if_not_exists=True,
-        strict=True,
-    )
+    connection.execute(create_table(COMMAND_KEYS, "sqlite", if_missing=True))
     texts = ("projection", "subject", "types", "error", "traceback", "at")
     database.table(PARKED).create(
         {name: str if name in texts else int for name in PARKED_COLUMNS},

@@ -1,4 +1,4 @@
-"""Writing a database file: one process, one thread, one connection; a batch, its checkpoints and its keys in one transaction."""
+"""Writing a database file: one process, one thread, one connection; a batch and its checkpoints in one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from eventlog.commands.outcomes import KeyUse
 from eventlog.support.timers import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
@@ -112,7 +111,6 @@ class SQLiteStore(SQLiteReader):
     async def advance(
         self,
         steps: Sequence[Step],
-        keys: Sequence[KeyUse] = (),
         parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
         marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
@@ -127,7 +125,6 @@ class SQLiteStore(SQLiteReader):
                 outcome = judge(steps, self._fence.checkpoints(writer))
                 if outcome is CheckpointOutcome.STORED:
                     writing.write_rows(writer, tables)
-                    writing.write_keys(writer, keys)
                     if parked:
                         writing.write_parked(writer, parked)
                     writing.write_marks(writer, marks)

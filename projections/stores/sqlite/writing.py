@@ -11,11 +11,10 @@ from typing import Any
 
 import attrs
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import RowRefused
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows
-from projections.store import KEYS, Checkpoint, Mark, Parked, Place
+from projections.store import Checkpoint, Mark, Parked, Place
 from projections.stores.names import CHECKPOINT_COLUMNS, CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, SCRUBS, on_conflict, quoted
 
 TOGETHER = (64, 32, 16, 8, 4, 2, 1)
@@ -63,15 +62,6 @@ def _stored(rows: list[tuple[Any, ...]], timestamps: tuple[int, ...]) -> list[An
                 raise RowRefused(f"row {row!r} does not have an aware datetime in column {index + 1}: {error}") from error
         converted.append(values)
     return converted
-
-
-def write_keys(connection: sqlite3.Connection, keys: Sequence[KeyUse]) -> None:
-    """Record idempotency keys: the first use of each stays."""
-    if keys:
-        connection.executemany(
-            f"INSERT INTO {KEYS.name} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",  # noqa: S608 - a constant
-            [(record.key, record.fingerprint, record.subject, record.sequence) for record in keys],
-        )
 
 
 def read_checkpoints(connection: sqlite3.Connection) -> dict[str, Checkpoint]:

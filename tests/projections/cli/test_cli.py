@@ -139,6 +139,7 @@ async def test_status_says_how_far_each_projection_is_while_the_service_runs(
         "deliveries",
         "workers",
         "tokens",
+        "command_keys",
     ]
     [of_workers] = [line for line in document["projections"] if line["projection"] == "workers"]
     assert 0 < of_workers.pop("lag_seconds") < 60

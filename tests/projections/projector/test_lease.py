@@ -120,7 +120,7 @@ async def test_a_checkpoint_of_an_older_token_is_refused_with_its_rows(postgres_
 
         async def write_as_before() -> None:
             async with other.transaction():
-                await other.execute("INSERT INTO command_keys VALUES ('k', NULL, 's', 1)")
+                await other.execute("INSERT INTO command_keys VALUES ('k', 1, NULL, 's')")
                 await writing.write_checkpoints(other, [], "channel", old)
 
         with pytest.raises(NotLeading, match="wrote no row"):

@@ -16,6 +16,7 @@ from eventlog import IncarnationChanged, LogTruncated, SequenceGap
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from projections.errors import ProjectionError, ProjectorStopped
+from projections.keys import find_uses
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
@@ -68,7 +69,7 @@ async def test_killed_in_the_middle_of_batches_it_ends_where_a_clean_fold_ends(
         async with store_at(database_url) as store:
             await Projector(log, store, MODEL).run(until=(await log.head()).last)
             await assert_equals_a_fold(log, store)
-            record = (await store.find_keys(["key-0"])).get("key-0")
+            record = (await find_uses(store, ["key-0"])).get("key-0")
             assert record is not None
             assert record.subject == "ledger.account.keyed"
 
@@ -207,7 +208,7 @@ async def test_a_message_that_is_no_commit_is_parked(nats_url: str, tmp_path: Pa
         await Book(log).append("later", Opened("later"))
         await Projector(log, store, MODEL).run(until=42)
         parked = await store.parked()
-        assert {one.projection for one in parked} == {"accounts", "owners"}
+        assert {one.projection for one in parked} == {"accounts", "owners", "command_keys"}
         assert {(one.subject, one.sequence) for one in parked} == {("ledger.account.bad", 41)}
         assert "sequence 41 was published without a guard" in parked[0].error
         assert await store.fetch("SELECT owner FROM accounts WHERE id = 'later'") == [{"owner": "later"}]

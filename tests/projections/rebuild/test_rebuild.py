@@ -82,7 +82,7 @@ async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
     projector = Projector(log, store, MODEL)
     async with running(projector):
         await projector.wait_for(3000, 20)
-        await store.advance([], ())
+        await store.advance([])
         await change(url, "UPDATE accounts SET owner = 'nobody' WHERE id = 'account-7'")
         seen, done = [0], False
 
@@ -272,7 +272,7 @@ async def test_checkpoints_of_others_go_along_and_parked_aggregates_do_not(
     await make_copy(log, url, FIXED)
     await switch(projector, store, copies_at(url), log, FIXED)
     assert projector.parked == {}
-    assert set(await store.checkpoints()) == {"accounts", "owners", "jobs"}
+    assert set(await store.checkpoints()) == {"accounts", "owners", "command_keys", "jobs"}
     assert (await store.checkpoints())["jobs"] == jobs
     moved = attrs.evolve(jobs, sequence=9)
     await store.advance([Step(projection=other, before=jobs, after=moved, changes=())])

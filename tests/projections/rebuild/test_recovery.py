@@ -197,6 +197,7 @@ async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_ur
             assert [(one.name, one.position, one.applied) for one in body.projections] == [
                 ("accounts", 301, 301),
                 ("owners", 301, 301),
+                ("command_keys", 301, 301),
             ]
             async with replayed_copy(log, MODEL, until=301) as fresh:
                 assert await compare(store, fresh, MODEL) is None

@@ -164,7 +164,7 @@ async def test_tables_of_which_an_operator_has_taken_migrations_back_are_filled_
         async with store_at(database_url) as store:
             for _ in range(2):
                 await Migrations(store, MODEL).down()
-            assert set(await store.checkpoints()) == {"accounts"}
+            assert set(await store.checkpoints()) == {"accounts", "command_keys"}
         async with served(log, database_url, MODEL) as (side, store):
             await side.projector.wait_for(100, 20)
             await equals_a_fold(log, store, MODEL, 100)

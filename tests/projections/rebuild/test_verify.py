@@ -60,7 +60,7 @@ async def test_equal_models_have_equal_digests_and_no_difference(log: MemoryLog,
         assert ours == await dump(fresh, MODEL)
         assert set(ours.tables) == {"accounts", "entries", "owners", "command_keys"}
         assert ours.tables["command_keys"].rows == 1
-        assert ours.applied == {"accounts": COMMITS, "owners": COMMITS}
+        assert ours.applied == dict.fromkeys(("accounts", "owners", "command_keys"), COMMITS)
     async with replayed_copy(log, MODEL, until=COMMITS - 1) as older:
         assert (await dump(older, MODEL)).digest != ours.digest
 
@@ -79,8 +79,8 @@ async def test_equal_models_have_equal_digests_and_no_difference(log: MemoryLog,
         ("INSERT INTO owners VALUES ('aaa', 'x')", "owners 'aaa': should not be there"),
         ("INSERT INTO owners VALUES ('zzz', 'x')", "owners 'zzz': should not be there"),
         ("INSERT INTO owners VALUES ('owner of account-00', 'x')", "owners 'owner of account-00': should not be there"),
-        ("UPDATE command_keys SET sequence = 7", "command_keys 'key-1': sequence is 7, should be 299"),
-        ("DELETE FROM command_keys", "command_keys 'key-1': is missing"),
+        ("UPDATE command_keys SET sequence = 7", "command_keys 'key-1', 7: should not be there"),
+        ("DELETE FROM command_keys", "command_keys 'key-1', 299: is missing"),
         ("UPDATE projection_checkpoints SET applied = 299", "checkpoints 'accounts': applied is 299, should be 300"),
     ],
 )

@@ -17,7 +17,6 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
 from projections.rebuild.copies import CopyPart
@@ -87,7 +86,7 @@ async def test_files_of_a_database_are_private_with_any_umask(tmp_path: Path) ->
 
 
 async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQLiteStore) -> None:
-    """F10: SQLITE_FULL is StoreUnavailable, rows, keys and checkpoint stay as they were, and the next try works."""
+    """F10: SQLITE_FULL is StoreUnavailable, rows and checkpoint stay as they were, and the next try works."""
     await fill(store)
     writer = store._writer
     assert writer is not None
@@ -96,12 +95,11 @@ async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQL
     more = [step(1, 2, *(person(f"more-{n}", n, extra="x" * 200) for n in range(2000)))]
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match="full"):
-            await store.advance(more, [KeyUse("k", None, "s", 2)])
+            await store.advance(more)
         assert await count(store) == 2000
         assert await store.checkpoints() == {"visitors": checkpoint(1)}
-        assert await store.find_keys(["k"]) == {}
     writer.execute("PRAGMA max_page_count = 1000000")
-    assert await store.advance(more, [KeyUse("k", None, "s", 2)]) is CheckpointOutcome.STORED
+    assert await store.advance(more) is CheckpointOutcome.STORED
     assert await count(store) == 4000
 
 

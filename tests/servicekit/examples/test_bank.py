@@ -296,7 +296,7 @@ async def test_projections_verifies_and_rebuilds_its_read_model(settings_of_eith
         await bank.deposit("anna", 500)
         await bank.transfer("anna", "bob", 200)
         status = await projections(bank, "status", "--model", MODEL)
-        assert [one["position"] for one in status["projections"]] == [3]
+        assert [one["position"] for one in status["projections"]] == [3, 3]
         assert (await projections(bank, "verify", "--model", MODEL))["equal"] is True
         assert (await projections(bank, "verify", "--model", MODEL))["equal"] is True
         assert await projections(bank, "parked", "--model", MODEL) == []

@@ -18,7 +18,7 @@ import pantry.readmodel as read_model
 from eventlog import Commit
 from pantry.readmodel import MODEL
 from projections.migrations import migrations_of
-from projections.model import Change, Column, Projection, Put, ReadModel, Table
+from projections.model import EVERY, Change, Column, Projection, Put, ReadModel, Table
 from projections.projector.projector import Projector
 from projections.rebuild import rebuild
 from tests.support.waiting import wait_until
@@ -43,11 +43,10 @@ def seen(commit: Commit) -> Iterable[Change]:
     return (Put(SEEN, (commit.subject, commit.sequence)),)
 
 
-CATEGORIES = frozenset(category for projection in MODEL.projections for category in projection.handlers)
 NEWER = Newer(
     **{
         **{field.name: getattr(MODEL, field.name) for field in attrs.fields(ReadModel)},
-        "projections": (*MODEL.projections, Projection("seen", 1, (SEEN,), dict.fromkeys(CATEGORIES, seen))),
+        "projections": (*MODEL.projections, Projection("seen", 1, (SEEN,), {EVERY: seen})),
     }
 )
 

@@ -1,4 +1,4 @@
-"""Promises about checkpoints, and all that a store keeps with them: digests, keys, parked aggregates, the state of passes."""
+"""Promises about checkpoints, and all that a store keeps with them: digests, parked aggregates, the state of passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import attrs
 
 from eventlog.commands.outcomes import KeyUse
 from projections.errors import RowRefused
-from projections.model import Put
+from projections.keys import find_uses
+from projections.model import COMMAND_KEYS, KEYS, Put
 from projections.store import CheckpointOutcome, Mark, SchemaVersion, Step, Store
 from tests.support.readside.conformance.tables import (
     MAP,
@@ -26,14 +27,19 @@ from tests.support.readside.conformance.tables import (
 )
 
 
+def key_row(use: KeyUse) -> Put:
+    """The row of a use."""
+    return Put(COMMAND_KEYS, (use.key, use.sequence, use.fingerprint, use.subject))
+
+
 class CheckpointPromises(OnTables):
     """The checkpoint guards each step, and moves with its rows."""
 
     async def test_a_new_store_has_nothing(self, store: Store) -> None:
-        """No checkpoint, no migration, no key, no table."""
+        """No checkpoint, no migration, no key, no table of a model."""
         assert await store.checkpoints() == {}
         assert await store.schema() == SchemaVersion(0)
-        assert await store.find_keys(["k"]) == {}
+        assert await find_uses(store, ["k"]) == {}
         assert await store.columns("people") == []
         assert await store.parked() == []
 
@@ -43,14 +49,14 @@ class CheckpointPromises(OnTables):
         first = attrs.evolve(checkpoint(5), record="r5", digest="d5")
         marks = [Mark("S", 2, "a", "b"), Mark("S", 4, "c", "d"), Mark("T", 4, "e", "f")]
         plain = Step(projection=VISITORS, before=None, after=first, changes=())
-        assert await store.advance([plain], (), {}, marks) is CheckpointOutcome.STORED
+        assert await store.advance([plain], {}, marks) is CheckpointOutcome.STORED
         assert await store.checkpoints() == {VISITORS.name: first}
         assert await store.marks("S") == marks[:2]
         assert await store.marks("S", above=2) == marks[1:2]
         again = Step(projection=VISITORS, before=attrs.evolve(first, record="other"), after=checkpoint(6), changes=())
-        assert await store.advance([again], (), {}, [Mark("S", 6, "g", "h")]) is CheckpointOutcome.MISMATCH
+        assert await store.advance([again], {}, [Mark("S", 6, "g", "h")]) is CheckpointOutcome.MISMATCH
         second = Step(projection=VISITORS, before=first, after=checkpoint(6), changes=())
-        assert await store.advance([second], (), {}, [Mark("S", 4, "x", "x"), Mark("S", 6, "g", "h")]) is CheckpointOutcome.STORED
+        assert await store.advance([second], {}, [Mark("S", 4, "x", "x"), Mark("S", 6, "g", "h")]) is CheckpointOutcome.STORED
         assert await store.checkpoints() == {VISITORS.name: checkpoint(6)}
         assert await store.marks("S") == [*marks[:2], Mark("S", 6, "g", "h")]
 
@@ -78,16 +84,15 @@ class CheckpointPromises(OnTables):
         assert len(set(known)) == len(known)
 
     async def test_a_checkpoint_that_moved_lets_nothing_through(self, store: Store) -> None:
-        """Neither rows nor keys, and of several steps none."""
+        """Of several steps no row."""
         await self.made(store)
         await store.advance([step(0, 5, person("ann")), step(0, 5, projection=MAP)])
         for wrong in (0, 4, 6):
             steps = [step(wrong, 9, person("bob")), step(5, 9, Put(PLACES, ("hill",)), projection=MAP)]
-            assert await store.advance(steps, [KeyUse("k", None, "s", 6)]) is CheckpointOutcome.MISMATCH
+            assert await store.advance(steps) is CheckpointOutcome.MISMATCH
         assert await store.checkpoints() == {"visitors": checkpoint(5), "map": checkpoint(5, MAP)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
         assert await self.rows(store, PLACES) == []
-        assert await store.find_keys(["k"]) == {}
 
     async def test_version_and_incarnation_are_compared_too(self, store: Store) -> None:
         """A checkpoint of another stream at the same sequence is another checkpoint."""
@@ -115,33 +120,35 @@ class CheckpointPromises(OnTables):
         assert sorted(outcome.value for outcome in outcomes) == ["mismatch"] * 7 + ["stored"]
         assert len(await self.rows(store, PEOPLE)) == 1
 
-    async def test_the_first_use_of_a_key_stays(self, store: Store) -> None:
-        """In one batch and over several."""
-        await self.made(store)
-        first = KeyUse("key-ü", "print", "a.b.c", 1)
-        await store.advance([step(0, 2)], [first, KeyUse("key-ü", None, "a.b.d", 2), KeyUse("other", None, "a.b.d", 2)])
-        await store.advance([step(2, 3)], [KeyUse("key-ü", "x", "a.b.e", 3)])
-        assert await store.find_keys(["key-ü"]) == {"key-ü": first}
-        assert await store.find_keys(["other"]) == {"other": KeyUse("other", None, "a.b.d", 2)}
+    async def test_the_first_use_of_a_key_counts(self, store: Store) -> None:
+        """In one batch and over several. A key that no database holds unchanged is found too, among many others."""
+        uses = [KeyUse("key-ü", "print", "a.b.c", 1), KeyUse("key-ü", None, "a.b.d", 2), KeyUse("k\0", None, "a.b.d", 2)]
+        later = [KeyUse(f"k{number}", None, "a.b.e", 3) for number in range(700)]
+        await store.advance([step(0, 2, *map(key_row, uses), projection=KEYS)])
+        await store.advance([step(2, 3, *map(key_row, [attrs.evolve(uses[0], sequence=3), *later]), projection=KEYS)])
+        assert await find_uses(store, ["key-ü", "absent"]) == {"key-ü": uses[0]}
+        assert [use.sequence for use in (await find_uses(store, ["k\0", "k"])).values()] == [2]
+        assert len(await find_uses(store, [use.key for use in later])) == 700
+        assert await find_uses(store, []) == {}
 
     async def test_what_is_parked_is_kept_with_the_checkpoint(self, store: Store) -> None:
         """By projection and sequence; put again over what was there, taken away, and nothing where the checkpoint moved."""
         await self.made(store)
         ann, bob, lake = parked("p.ann", 5), parked("p.bob", 2), parked("p.ann", 4, MAP, types="")
-        assert await store.advance([step(0, 5)], (), {one.place: one for one in (ann, bob, lake)}) is CheckpointOutcome.STORED
+        assert await store.advance([step(0, 5)], {one.place: one for one in (ann, bob, lake)}) is CheckpointOutcome.STORED
         assert await store.parked() == [lake, bob, ann]
         more = parked("p.ann", 5, waiting=3, last=9)
-        assert await store.advance([step(4, 9)], (), {more.place: more, bob.place: None}) is CheckpointOutcome.MISMATCH
+        assert await store.advance([step(4, 9)], {more.place: more, bob.place: None}) is CheckpointOutcome.MISMATCH
         assert await store.parked() == [lake, bob, ann]
         assert (
-            await store.advance([step(5, 9)], (), {more.place: more, bob.place: None, ("map", "p.never"): None})
+            await store.advance([step(5, 9)], {more.place: more, bob.place: None, ("map", "p.never"): None})
             is CheckpointOutcome.STORED
         )
         assert await store.parked() == [lake, more]
         with refused(RowRefused):
-            await store.advance([step(9, 10, person("bob", -1))], (), {more.place: None})
+            await store.advance([step(9, 10, person("bob", -1))], {more.place: None})
         assert await store.parked() == [lake, more]
-        assert await store.advance([], (), {lake.place: None}) is CheckpointOutcome.STORED
+        assert await store.advance([], {lake.place: None}) is CheckpointOutcome.STORED
         await store.close()
         await store.open()
         assert await store.parked() == [more]
@@ -151,7 +158,7 @@ class CheckpointPromises(OnTables):
         await self.made(store)
         ann, lake = parked("p.ann", 5), parked("p.lake", 5, MAP)
         steps = [step(0, 5, person("ann"), visit("ann", 1)), step(0, 5, Put(PLACES, ("lake",)), projection=MAP)]
-        await store.advance(steps, (), {ann.place: ann, lake.place: lake})
+        await store.advance(steps, {ann.place: ann, lake.place: lake})
         await store.forget([VISITORS])
         assert await store.parked() == [lake]
         assert await store.checkpoints() == {"map": checkpoint(5, MAP)}
@@ -161,12 +168,11 @@ class CheckpointPromises(OnTables):
         assert await store.advance([step(0, 5, person("bob"))]) is CheckpointOutcome.STORED
 
     async def test_all_of_it_is_there_after_reopening(self, store: Store) -> None:
-        """Rows, checkpoints, keys, version."""
+        """Rows, checkpoints, version."""
         await self.made(store)
-        await store.advance([step(0, 5, person("ann"))], [KeyUse("k", None, "s", 5)])
+        await store.advance([step(0, 5, person("ann"))])
         await store.close()
         await store.open()
         assert await store.checkpoints() == {"visitors": checkpoint(5)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
-        assert await store.find_keys(["k"]) == {"k": KeyUse("k", None, "s", 5)}
         assert await store.schema() == SchemaVersion(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from eventlog.commands.outcomes import KeyUse
 from projections.errors import ArgumentRefused, RowRefused
 from projections.model import Delete, Put
 from projections.store import CheckpointOutcome, Store
@@ -160,39 +159,25 @@ class RowPromises(OnTables):
         ]
 
     async def test_many_rows_are_as_few(self, store: Store) -> None:
-        """Put, put again and deleted by the hundred, with their references and keys, in one transaction each."""
+        """Put, put again and deleted by the hundred, with their references, in one transaction each."""
         await self.made(store)
         several = range(700)
         people = [person(f"p{n}", n, born=datetime(2026, 1, 1, tzinfo=UTC), extra="[1]") for n in several]
-        keys = [KeyUse(f"k{n % 600}", None, "s", n) for n in several]
         visits = [visit(f"p{n}", 1, None if n % 2 else "lake") for n in several]
-        assert await store.advance([step(0, 1, *visits, *people)], keys) is CheckpointOutcome.STORED
-        assert await store.find_keys(["k5"]) == {"k5": KeyUse("k5", None, "s", 5)}
+        assert await store.advance([step(0, 1, *visits, *people)]) is CheckpointOutcome.STORED
         later = [person(f"p{n}", 2 * n) for n in several[:400]]
         gone = [Delete(VISITS, (f"p{n}", 1)) for n in several[400:]] + [Delete(PEOPLE, (f"p{n}",)) for n in several[400:]]
-        assert (
-            await store.advance([step(1, 2, *gone, *later)], [KeyUse(f"k{n}", "x", "t", n) for n in several])
-            is CheckpointOutcome.STORED
-        )
+        assert await store.advance([step(1, 2, *gone, *later)]) is CheckpointOutcome.STORED
         assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {f"p{n}": 2 * n for n in several[:400]}
         assert len(await self.rows(store, VISITS)) == 400
-        assert await store.find_keys(["k5", "k650", "absent"]) == {
-            "k5": KeyUse("k5", None, "s", 5),
-            "k650": KeyUse("k650", "x", "t", 650),
-        }
-        assert len(await store.find_keys([f"k{n}" for n in several])) == 700
-        assert await store.find_keys([]) == {}
 
     async def test_the_character_nul_stops_nothing(self, store: Store) -> None:
         """It is held, or U+FFFD in its place; a row is found by it, and replaced, and removed."""
         await self.made(store)
-        await store.advance([step(0, 1, person("a\0b", 1), visit("a\0b", 1, "\0"))], [KeyUse("k\0", "\0", "s", 1)])
+        await store.advance([step(0, 1, person("a\0b", 1), visit("a\0b", 1, "\0"))])
         row = await store.fetch_one("SELECT id, age FROM people WHERE id = $1", "a\0b")
         assert row is not None
         assert (row["id"].replace("\ufffd", "\0"), row["age"]) == ("a\0b", 1)
-        found = (await store.find_keys(["k\0", "k"])).get("k\0")
-        assert found is not None
-        assert found.sequence == 1
         await store.advance([step(1, 2, person("a\0b", 2), Delete(VISITS, ("a\0b", 1)))])
         assert [row["age"] for row in await self.rows(store, PEOPLE)] == [2]
         await store.advance([step(2, 3, Delete(PEOPLE, ("a\0b",)))])
@@ -229,10 +214,9 @@ class RowPromises(OnTables):
         text = Put(PEOPLE, ("bob", None, None, None, "2026-01-01T00:00:00Z", None))
         for bad in (person("bob", -1), person("bob", 2**70), strange, text, Put(PLACES, ("lake",))):
             with refused(RowRefused):
-                await store.advance([step(0, 1, person("ann", 1), bad)], [KeyUse("k", None, "s", 1)])
+                await store.advance([step(0, 1, person("ann", 1), bad)])
         assert await self.rows(store, PEOPLE) == []
         assert await store.checkpoints() == {}
-        assert await store.find_keys(["k"]) == {}
         assert await store.advance([step(0, 1, person("ann", 1))]) is CheckpointOutcome.STORED
 
     async def test_a_value_of_another_type_is_refused(self, store: Store) -> None:
