@@ -44,8 +44,6 @@ VERIFIED = Projection("(verified)", 1, (), {})
 """Not a projection: its checkpoint is the sequence at which a copy was verified; the incarnation is the digest of the rows."""
 WITHHELD = "the tables belong to another version of the program, and new ones are being made"
 """The reason why tables of another version are not queried."""
-LOOK_EVERY = 600.0
-"""Seconds between looks over the whole file, which find damage in parts that are neither read nor written."""
 _NOTICED_WITHIN = 1.0
 _TURN_EVERY = 0.2
 """Seconds between two looks whether this process may write now."""
@@ -410,23 +408,9 @@ async def make_again_patiently(store: Store, model: ReadModel, error: StoreDamag
         making = open_sound(store, model)
 
 
-async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamaged:
-    """Wait until a reader, or a look over all of a database, finds it damaged; for ever if it is sound."""
-    looked = time.monotonic()
+async def damaged(store: Store) -> StoreDamaged:
+    """Wait until a query finds a database damaged; for ever if none does."""
     while True:
         await asyncio.sleep(until_tick(_NOTICED_WITHIN))
-        if not isinstance(store, SQLiteStore):
-            continue
-        if store.damage is not None:
+        if isinstance(store, SQLiteStore) and store.damage is not None:
             return store.damage
-        if time.monotonic() - looked >= look_every:
-            looked = time.monotonic()
-            try:
-                problems = await store.problems()
-            except StoreDamaged as error:
-                return error
-            except StoreUnavailable as error:
-                log.warning("the database cannot be looked over now", reason=str(error))
-                continue
-            if problems:
-                return StoreDamaged("; ".join(problems))

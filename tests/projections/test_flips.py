@@ -24,7 +24,7 @@ async def test_changes_of_the_blocks_of_a_stream(tmp_path: Path, seed: int) -> N
 
 
 async def test_changes_of_the_file_of_sqlite(tmp_path: Path, seed: int) -> None:
-    """A file that was closed in order, and one as after a crash."""
+    """One bit of the file, or its end, while no process has it open."""
     outcomes = await sqlite_flips(tmp_path, TRIALS, seed)
     assert outcomes.total() == TRIALS
 

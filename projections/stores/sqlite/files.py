@@ -7,7 +7,6 @@ write-ahead log by the name (https://www.sqlite.org/howtocorrupt.html, 2.4).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,38 +18,7 @@ import msgspec
 from eventlog.support.files import write_private
 from projections.errors import StoreDamaged
 
-_SUFFIX = ".sha256"
-
-
-def seal(file: Path) -> None:
-    """Note the digest of a file that is closed, without a write-ahead log. Raises OSError."""
-    write_private(_beside(file), f"{_digest(file)}\n")
-
-
-def is_broken(file: Path) -> bool:
-    """Whether a file is not what it was when it was sealed. Raises OSError."""
-    try:
-        noted = _beside(file).read_text().strip()
-    except FileNotFoundError:
-        return False
-    return file.exists() and _digest(file) != noted
-
-
-def unseal(file: Path) -> None:
-    """It is about to be written to."""
-    _beside(file).unlink(missing_ok=True)
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def _beside(file: Path) -> Path:
-    return file.with_name(file.name + _SUFFIX)
-
-
-BESIDE = ("", "-wal", "-shm", "-journal", ".copy.lock", ".sha256")
+BESIDE = ("", "-wal", "-shm", "-journal", ".copy.lock")
 """Endings of the files that belong to one of a database."""
 
 
@@ -113,7 +81,7 @@ def quarantine(file: Path) -> Path:
     """Rename a file of a database, which no process has open, and all files that belong to it. Return the new name."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = file.with_name(f"{file.name}.damaged-{moment}")
-    for ending in ("-wal", "-shm", ".sha256", ""):  # a log left behind would be taken for the next one's
+    for ending in ("-wal", "-shm", ""):  # a log left behind would be taken for the next one's
         with suppress(FileNotFoundError):
             file.with_name(f"{file.name}{ending}").rename(aside.with_name(f"{aside.name}{ending}"))
     return aside

@@ -57,7 +57,6 @@ class SQLiteStore(SQLiteReader):
         self._thread: ThreadPoolExecutor | None = None
         self._writer: sqlite3.Connection | None = None
         self._copier: LogCopier | None = None
-        self._opened_whole = False
         self._fence = WriteFence(0)
         self._beating: asyncio.Task[None] | None = None
         self.set_aside_as: Path | None = None
@@ -248,19 +247,15 @@ class SQLiteStore(SQLiteReader):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = DatabaseLock.take(self._locked, patience=self._patience, on_waiting=self._on_waiting)
         self.file = self._live_file()
-        if files.is_broken(self.file):
-            raise damaged(self.file, "its digest is not the one that it was closed with")
         writer = self._writer = connect_writer(self.file, busy_timeout=self._write_timeout)
         (problem,) = writer.execute("PRAGMA quick_check(1)").fetchone()
         if problem != "ok":
             raise damaged(self.file, problem.replace("\n", " "))
         schema.check_format(writer, self.file)
-        files.unseal(self.file)
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
             self._fence = WriteFence.take(writer)
-        self._opened_whole = True
 
     def _copy_rest(self) -> None:
         try:
@@ -270,13 +265,9 @@ class SQLiteStore(SQLiteReader):
 
     def _close(self) -> None:
         if self._writer is not None:
-            whole = self._opened_whole and wal.copied_all(self._writer)
+            wal.copy_all(self._writer)
             self._writer.close()
             self._writer = None
-            if whole:
-                with suppress(OSError):  # then it is opened without being compared
-                    files.seal(self.file)
-        self._opened_whole = False
         if self._lock is not None:
             self._lock.release()
             self._lock = None

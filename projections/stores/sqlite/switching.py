@@ -29,7 +29,6 @@ def adopted(
     try:
         writer = connect_writer(file, busy_timeout=busy_timeout)
         try:
-            files.unseal(file)
             before = writing.read_checkpoints(live)
             check_as_far(projections, before, writing.read_checkpoints(writer))
             with transaction(writer):

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import structlog
@@ -67,10 +67,7 @@ def warn(file: Path, error: Exception) -> None:
     log.warning("the write-ahead log cannot be copied", database=str(file), reason=str(error))
 
 
-def copied_all(writer: sqlite3.Connection) -> bool:
-    """Copy all of the write-ahead log, unless there are readers or the disk is full. Return whether it is copied."""
-    try:
-        busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.Error:
-        return False
-    return bool(busy == 0)
+def copy_all(writer: sqlite3.Connection) -> None:
+    """Copy all of the write-ahead log, unless there are readers or the disk is full."""
+    with suppress(sqlite3.Error):
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

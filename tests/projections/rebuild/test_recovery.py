@@ -18,7 +18,7 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged, StoreForeign, StoreUnavailable
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
-from projections.rebuild.rebuild import damaged, open_sound
+from projections.rebuild.rebuild import open_sound
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
 from servicekit.feed import CommitFrames
@@ -44,8 +44,6 @@ def names(directory: Path) -> list[str]:
 def spoil(path: Path, damage: str) -> None:
     data = bytearray(path.read_bytes())
     match damage:
-        case "one bit":
-            data[data.index(b"owner of account-7") + 3] ^= 0b100
         case "header":
             data[:16] = b"not a database!!"
         case "half":
@@ -55,9 +53,9 @@ def spoil(path: Path, damage: str) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", ["one bit", "header", "half", "garbage"])
+@pytest.mark.parametrize("damage", ["header", "half", "garbage"])
 async def test_damage_is_noticed_at_the_start_and_made_good(tmp_path: Path, damage: str) -> None:
-    """F16: also one flipped bit in a value, which SQLite does not notice. The damaged file is kept."""
+    """F16. The damaged file is kept."""
     log, path = MemoryLog(ledger.REGISTRY), tmp_path / "read.db"
     await Book(log).append_randomly(300, accounts=20, seed=1)
     await made(log, path)
@@ -77,27 +75,6 @@ async def test_damage_is_noticed_at_the_start_and_made_good(tmp_path: Path, dama
     assert {name.split("-")[1].split(".")[0] for name in names(tmp_path) if ".damaged-" in name} == {aside.name.split("-")[1]}
 
 
-async def test_what_was_not_closed_in_order_is_not_taken_for_damaged(tmp_path: Path) -> None:
-    """There is no digest while it is written to, nor after a crash; nor does the digest of before count."""
-    log, path = MemoryLog(ledger.REGISTRY), tmp_path / "read.db"
-    book = Book(log)
-    await book.append_randomly(50, accounts=20, seed=1)
-    await made(log, path)
-    seal = path.with_name("read.db.sha256")
-    assert seal.exists()
-    async with migrated(f"sqlite:{path}", MODEL) as store:
-        assert not seal.exists()
-        await book.append_randomly(50, accounts=20, seed=2)
-        await Projector(log, store, MODEL).run(until=100)
-        crashed = tmp_path / "crashed.db"
-        for ending in ("", "-wal"):
-            crashed.with_name(crashed.name + ending).write_bytes(path.with_name(path.name + ending).read_bytes())
-    async with migrated(f"sqlite:{crashed}", MODEL) as store:
-        assert isinstance(store, SQLiteStore)
-        assert store.set_aside_as is None
-        assert {c.sequence for c in (await store.checkpoints()).values()} == {100}
-
-
 async def test_the_database_of_another_program_is_not_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "photos.db"
     other = sqlite3.connect(path)
@@ -106,35 +83,6 @@ async def test_the_database_of_another_program_is_not_set_aside(tmp_path: Path) 
     with pytest.raises(StoreForeign):
         await open_sound(SQLiteStore(path), MODEL)
     assert [name for name in names(tmp_path) if not name.endswith(".lock")] == ["photos.db"]
-
-
-@pytest.mark.parametrize("damage", ["garbage", "header", "half"])
-async def test_a_look_over_all_of_it_finds_what_nobody_reads(tmp_path: Path, damage: str) -> None:
-    log, path = MemoryLog(ledger.REGISTRY), tmp_path / "read.db"
-    await Book(log).append_randomly(300, accounts=20, seed=1)
-    async with migrated(f"sqlite:{path}", MODEL) as store:
-        await Projector(log, store, MODEL).run(until=300)
-        assert isinstance(store, SQLiteStore)
-        await copied_whole(store)
-        looking = asyncio.create_task(damaged(store, look_every=0.1))
-        done, _ = await asyncio.wait({looking}, timeout=1.5)
-        assert not done
-        spoil(path, damage)
-        assert isinstance(await asyncio.wait_for(looking, 60), StoreDamaged)
-
-
-async def test_a_file_that_cannot_be_looked_at_for_a_moment_is_looked_at_later(tmp_path: Path) -> None:
-    path = tmp_path / "read.db"
-    async with migrated(f"sqlite:{path}", MODEL) as store:
-        assert isinstance(store, SQLiteStore)
-        await copied_whole(store)
-        away = path.rename(tmp_path / "away.db")
-        looking = asyncio.create_task(damaged(store, look_every=0.1))
-        done, _ = await asyncio.wait({looking}, timeout=1.5)
-        assert not done
-        away.rename(path)
-        spoil(path, "half")
-        assert isinstance(await asyncio.wait_for(looking, 60), StoreDamaged)
 
 
 @asynccontextmanager

@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 
 from eventlog.testing.memory import MemoryLog
-from projections.errors import StoreDamaged
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.verify import Verification, compare, dump, replayed_copy, verify
@@ -157,15 +156,11 @@ async def test_text_that_is_no_json_is_found(log: MemoryLog, live: SQLiteStore) 
 
 
 async def test_a_flipped_bit_in_the_file_is_found(log: MemoryLog, live: SQLiteStore) -> None:
-    """Which neither a query nor SQLite's own check notices: by the file's digest and, after a crash, by comparing."""
+    """Which neither a query nor SQLite's own check notices."""
     await live.close()
     data = live.path.read_bytes()
     place = data.rindex(b"owner of account-1")
     live.path.write_bytes(data[:place] + b"ovner of account-1" + data[place + 18 :])
-    with pytest.raises(StoreDamaged, match="digest"):
-        await live.open()
-    await live.close()
-    live.path.with_name(f"{live.path.name}.sha256").unlink()
     await live.open()
     async with replayed_copy(log, MODEL, until=COMMITS) as fresh:
         assert await compare(live, fresh, MODEL) is not None

@@ -21,7 +21,7 @@ from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDam
 from projections.model import Put
 from projections.rebuild.copies import CopyPart
 from projections.store import CheckpointOutcome, SchemaVersion
-from projections.stores.sqlite import SQLiteReader, SQLiteStore, files, wal
+from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
 from projections.stores.sqlite.copies import SQLiteCopies
 from projections.stores.sqlite.lock import LONG_LEASE, LockOwner
 from projections.stores.sqlite.wal import LogCopier
@@ -59,7 +59,7 @@ async def fill(store: SQLiteStore, rows: int = 2000) -> None:
 
 
 async def test_files_of_a_database_are_private_with_any_umask(tmp_path: Path) -> None:
-    """The live file, its companions, its digest, a copy, the file that names the live one, and one that was set aside."""
+    """The live file, its companions, a copy, the file that names the live one, and one that was set aside."""
     seen = set[str]()
 
     def look() -> None:
@@ -81,7 +81,7 @@ async def test_files_of_a_database_are_private_with_any_umask(tmp_path: Path) ->
         look()
     finally:
         os.umask(before)
-    assert {"read.db", "read.db-wal", "read.db-shm", "read.db.lock", "read.db.1", "read.db.1.sha256", "read.db.live"} <= seen
+    assert {"read.db", "read.db-wal", "read.db-shm", "read.db.lock", "read.db.1", "read.db.live"} <= seen
     assert any(".damaged-" in name for name in seen)
 
 
@@ -293,7 +293,6 @@ async def test_a_file_whose_schema_has_a_text_that_is_not_utf_8_is_damaged(store
     """The text of SQLite's error has the name of the table, which Python cannot read."""
     await fill(store)
     await store.close()
-    files.unseal(store.path)
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_schema SET name = CAST(x'a27e' AS TEXT), sql = 'CREATE' WHERE name = ?", (PEOPLE.name,))

@@ -23,7 +23,7 @@ from projections.rebuild.verify import compare, verify
 from projections.store import Reader, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.postgres.server import PostgresServer
-from projections.stores.sqlite import SQLiteStore, files
+from projections.stores.sqlite import SQLiteStore
 from tests.support.flips.harm import Harm, Violation, harm
 from tests.support.readside.ledger import MODEL, REGISTRY, Book
 from tests.support.readside.postgres import binaries
@@ -110,13 +110,11 @@ async def sqlite_flips(directory: Path, trials: int, seed: int) -> Counter[str]:
         for number in range(trials):
             file = directory / f"trial-{number}.db"
             await asyncio.to_thread(shutil.copy, pristine, file)
-            if sealed := chance.random() < 0.5:  # else as after a crash
-                await asyncio.to_thread(files.seal, file)
             what = await asyncio.to_thread(harm, [file], chance)
             try:
                 outcomes[await judge(SQLiteStore(file), sound)] += 1
             except Violation as error:
-                raise Violation(f"seed {seed}, trial {number}, {'sealed' if sealed else 'open'}, {what}: {error}") from error
+                raise Violation(f"seed {seed}, trial {number}, {what}: {error}") from error
             await asyncio.to_thread(_remove, directory, file.name)
     return outcomes
 
