@@ -65,6 +65,20 @@ def commands(group: click.Group, name: str) -> Iterator[str]:
     return (context.command_path for context in contexts(click.Context(group, info_name=name)))
 
 
+def test_every_test_that_proves_a_mechanism_exists() -> None:
+    page = text("docs/explanation/faults.md")
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", page)
+    assert len(named) >= 50
+    assert [f"{file}::{name}" for file, name in named if not _has(ROOT / "tests" / file, name)] == []
+    names = set(re.findall(r"`(test_\w+)`", page))
+    files = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py"))
+    assert names - set(re.findall(r"def (test_\w+)\(", files)) == set()
+
+
+def _has(file: Path, name: str) -> bool:
+    return file.is_file() and re.search(rf"(?:def|class) {name}\b", file.read_text(encoding="utf-8")) is not None
+
+
 def test_every_command_is_shown() -> None:
     names = [*commands(GCTD.group, "gctd"), *commands(PROJECTIONS.group, "projections")]
     assert len(names) >= 25
