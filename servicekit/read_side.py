@@ -34,7 +34,7 @@ from projections.model import COMMAND_KEYS, ReadModel
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
 from projections.queries.snapshots import KeptScrubs
-from projections.rebuild.operations import AdminHandler, subject_of
+from projections.rebuild.operations import OperationHandler, subject_of
 from projections.rebuild.rebuild import SchemaUpgrade, damaged, make_again_patiently, open_sound
 from projections.rebuild.report import ReadModelReport, standing
 from projections.store import Parked, Store
@@ -181,14 +181,14 @@ class ReadSide:
         self.projector = Projector(log, store, model, on_applied=self.parts.applied)
         self._acknowledged = Acknowledgements(self.projector, READ_YOUR_WRITES)
         self._handover = SchemaUpgrade(store, copies_of(store), log, model)
-        self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
+        self.operations = OperationHandler(self.projector, store, copies_of(store), log, model)
         self.commands = Commands(
             log,
             keys=CommandKeys(self.projector, store),
             check_writable=self.projector.check_running,
             now=self.broker.clock.now,
         )
-        feed, requests = Feed(frames, self.hub), RequestServer(connection, subject_of(model), self.maintenance.take)
+        feed, requests = Feed(frames, self.hub), RequestServer(connection, subject_of(model), self.operations.take)
         self.parts.add(
             Part("event stream", feed.run, applied=feed.applied, collect=self.hub.collect),
             Part("database", check=self._check_database, note=self._replaced_database),
@@ -211,7 +211,7 @@ class ReadSide:
             Part("writes", check=self._check_writes, concern=Concern.WRITES, collect=self._write_figures),
             Part("findings", self._follow_scrubbing, note=self._damages, collect=self._scrub_figures),
         )
-        self.add_leading(Part("orders", requests.run), Part("scrubbing", self.scrubber.run))
+        self.add_leading(Part("operations", requests.run), Part("scrubbing", self.scrubber.run))
 
     def add_leading(self, *parts: Part) -> None:
         """Have more parts, which run while this process leads. Before `running`."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eventlog.jetstream.transport.connection import Connection
     from projections.model import ReadModel, SettingNames, StreamSetting
     from projections.projector.projector import Projector
-    from projections.rebuild.operations import AdminResult, OrderKind
+    from projections.rebuild.operations import OperationKind, OperationResult
     from projections.rebuild.verify import Run
     from projections.store import Parked
     from terminalkit.config.running import RunningSystem
@@ -222,37 +222,37 @@ def with_progress(output: Output, what: str) -> Run:
 
 
 async def carried_out(
-    work: OrderKind,
+    kind: OperationKind,
     database: str,
     log: JetStreamLog,
     model: ReadModel,
     *,
     projection: str | None = None,
     aggregate: str | None = None,
-) -> AdminResult:
+) -> OperationResult:
     """Let the running service do an operation, or do it in this process if no service runs.
 
-    Raises OrderRefused, ProjectionError, Unavailable, OutcomeUnknown, StoreInUse.
+    Raises OperationRefused, ProjectionError, Unavailable, OutcomeUnknown, StoreInUse.
     """
     import msgspec
 
     from eventlog import OutcomeUnknown, Unavailable
     from eventlog.jetstream.requests import ask
     from projections.projector.projector import Projector
-    from projections.rebuild.operations import AdminCommand, AdminHandler, outcome_of, subject_of
+    from projections.rebuild.operations import Operation, OperationHandler, outcome_of, subject_of
     from projections.stores.databases import copies_of, store_at
 
     store = store_at(database)
-    order = AdminCommand(work=work, database=store.identity, projection=projection, aggregate=aggregate)
+    operation = Operation(kind=kind, database=store.identity, projection=projection, aggregate=aggregate)
     try:
-        return outcome_of(await ask(log.connection, subject_of(model), msgspec.json.encode(order)))
+        return outcome_of(await ask(log.connection, subject_of(model), msgspec.json.encode(operation)))
     except OutcomeUnknown:
         raise
     except Unavailable:  # no service runs, so the tables are not in use
         async with store:
             projector = Projector(log, store, model)
             await projector.load()
-            return await AdminHandler(projector, store, copies_of(store), log, model).do(order)
+            return await OperationHandler(projector, store, copies_of(store), log, model).do(operation)
 
 
 # The settings of the service of a read model

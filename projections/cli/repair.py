@@ -84,11 +84,11 @@ async def unpark(
     invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, projection: str | None, aggregate: str | None
 ) -> int:
     """Apply the waiting commits in order. Exit code 5: a commit still cannot be applied, and its aggregate stays parked."""
-    from projections.rebuild.operations import OrderKind
+    from projections.rebuild.operations import OperationKind
 
     output = invocation.output
     async with opened_log(nats_url, model) as log:
-        done = await carried_out(OrderKind.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
+        done = await carried_out(OperationKind.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
     if output.json:
         output.document({"freed": list(done.freed), "parked": list(done.parked)})
     else:

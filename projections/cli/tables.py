@@ -192,7 +192,7 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
     """Switch to the copy that a rebuild has made and verified; one that is not what was verified is refused (exit code 5)."""
     from projections.errors import NoCopy
     from projections.rebuild.copies import CopyPart
-    from projections.rebuild.operations import OrderKind
+    from projections.rebuild.operations import OperationKind
     from projections.rebuild.rebuild import check_whole
     from projections.stores.databases import copies_at
 
@@ -202,7 +202,7 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
     async with copies.reader(CopyPart.NEW) as copy:
         await check_whole(copy, model)
     async with opened_log(nats_url, model) as log:
-        done = await carried_out(OrderKind.SWITCH, database, log, model)
+        done = await carried_out(OperationKind.SWITCH, database, log, model)
     _say(invocation, model.name, done.sequence, "switched; `projections rollback` goes back")
     return ExitCode.OK
 
@@ -214,11 +214,11 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
 @command(logs=True)
 async def rollback(invocation: Invocation, *, name: str | None, nats_url: str, database: str) -> int:
     """Switch back to the tables that were live before the last switch, brought up to the end of the log first."""
-    from projections.rebuild.operations import OrderKind
+    from projections.rebuild.operations import OperationKind
 
     model = model_named(name)
     async with opened_log(nats_url, model) as log:
-        done = await carried_out(OrderKind.ROLLBACK, database, log, model)
+        done = await carried_out(OperationKind.ROLLBACK, database, log, model)
     _say(
         invocation,
         model.name,
@@ -284,7 +284,7 @@ async def resume(invocation: Invocation, *, name: str | None, nats_url: str, dat
 async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool) -> int:
     from projections.rebuild.audit import audit
     from projections.rebuild.copies import CopyPart
-    from projections.rebuild.operations import OrderKind
+    from projections.rebuild.operations import OperationKind
     from projections.rebuild.rebuild import confirm, fill
     from projections.stores.databases import copies_at
 
@@ -298,7 +298,7 @@ async def _make(invocation: Invocation, model: ReadModel, nats_url: str, databas
             parked = await copy.parked()
         output.note(f"the copy equals a fold of the log up to sequence {sequence}")
         if not no_switch:
-            sequence = (await carried_out(OrderKind.SWITCH, database, log, model)).sequence
+            sequence = (await carried_out(OperationKind.SWITCH, database, log, model)).sequence
             output.note("switched; `projections rollback` goes back")
     lines = [parked_line(aggregate) for aggregate in parked]
     if output.json:

@@ -1,4 +1,4 @@
-"""Orders of operators for a read model, done by the process that brings it up to date: unpark, switch, roll back.
+"""Operations on a read model, done by the process that brings it up to date: unpark, switch, roll back.
 
 The serving process is asked over the broker, by the database's name. If none serves, the asking process opens the database and
 does it itself.
@@ -27,8 +27,8 @@ from projections.store import Store
 log = structlog.get_logger(__name__)
 
 
-class OrderKind(StrEnum):
-    """The kinds of orders."""
+class OperationKind(StrEnum):
+    """The kinds of operations."""
 
     UNPARK = "unpark"
     SWITCH = "switch"
@@ -36,49 +36,40 @@ class OrderKind(StrEnum):
 
 
 @attrs.frozen(kw_only=True)
-class AdminCommand:
-    """An order for a database; `projection` and `aggregate` restrict an unpark."""
+class Operation:
+    """An operation on a database; `projection` and `aggregate` restrict an unpark."""
 
-    work: OrderKind
+    kind: OperationKind
     database: str
     projection: str | None = None
     aggregate: str | None = None
 
 
 @attrs.frozen(kw_only=True)
-class AdminResult:
-    """The result of an order: the sequence of the tables, and for an `unpark` the freed and the parked aggregates."""
+class OperationResult:
+    """The result of an operation: the sequence of the tables, and for an `unpark` the freed and the parked aggregates."""
 
     sequence: int = 0
     freed: tuple[str, ...] = ()
     parked: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
-class OrderRefusal:
-    """An order that was refused: the HTTP status of the error, its exit code if it has one, and its text."""
-
-    status: int
-    message: str
-    exit_code: int | None = None
-
-
-class OrderRefused(ProjectionError):
+class OperationRefused(ProjectionError):
     """The process that was asked refuses."""
 
-    def __init__(self, refused: OrderRefusal) -> None:
-        super().__init__(refused.message)
-        self.status = HTTPStatus(refused.status)  # type: ignore[misc]  # as the process that refused had it
-        self.exit_code = refused.exit_code
+    def __init__(self, message: str, status: int, exit_code: int | None) -> None:
+        super().__init__(message)
+        self.status = HTTPStatus(status)  # type: ignore[misc]  # as the process that refused had it
+        self.exit_code = exit_code
 
 
 def subject_of(model: ReadModel) -> str:
-    """Where orders for a read model are taken."""
-    return f"projections.{model.name}.orders"
+    """The subject of requests for operations on a read model."""
+    return f"projections.{model.name}.operations"
 
 
-class AdminHandler:
-    """Does orders one at a time. `projector` runs, or has been loaded; without `copies` no order switches."""
+class OperationHandler:
+    """Does operations one at a time. `projector` runs, or has been loaded; without `copies` no operation switches."""
 
     def __init__(self, projector: Projector, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
         self._projector = projector
@@ -89,43 +80,39 @@ class AdminHandler:
         self._turn = asyncio.Lock()
 
     def take(self, request: bytes) -> Awaitable[bytes] | None:
-        """An order from the broker, if it is for this database: see `eventlog.jetstream.requests`."""
+        """An operation from the broker, if it is for this database: see `eventlog.jetstream.requests`."""
         try:
-            order = msgspec.json.decode(request, type=AdminCommand)
+            operation = msgspec.json.decode(request, type=Operation)
         except msgspec.DecodeError:
             return None
-        return self._answer(order) if order.database == self._store.identity else None
+        return self._answer(operation) if operation.database == self._store.identity else None
 
-    async def _answer(self, order: AdminCommand) -> bytes:
-        log.info("ordered", **{name: value for name, value in attrs.asdict(order).items() if value is not None})
+    async def _answer(self, operation: Operation) -> bytes:
+        log.info("operation", **{name: value for name, value in attrs.asdict(operation).items() if value is not None})
         try:
-            return msgspec.json.encode({"done": await self.do(order)})
+            return msgspec.json.encode({"done": await self.do(operation)})
         except (ProjectionError, EventLogError) as error:
-            log.warning("order refused", work=order.work, reason=str(error))
-            return msgspec.json.encode(
-                {"refused": OrderRefusal(status=error.status, message=str(error), exit_code=getattr(error, "exit_code", None))}
-            )
+            log.warning("operation refused", kind=operation.kind, reason=str(error))
+            exit_code = getattr(error, "exit_code", None)
+            return msgspec.json.encode({"refused": {"message": str(error), "status": error.status, "exit_code": exit_code}})
 
-    async def do(self, order: AdminCommand) -> AdminResult:
+    async def do(self, operation: Operation) -> OperationResult:
         """Do it. Raises ProjectionError, EventLogError."""
         async with self._turn:
-            if order.work is OrderKind.UNPARK:
-                done = await self._projector.unpark(order.projection, order.aggregate)
-                return AdminResult(
-                    sequence=self._projector.farthest,
-                    freed=tuple(f"{one.projection} {one.subject}" for one in done.freed),
-                    parked=tuple(f"{one.projection} {one.subject}" for one in done.parked),
-                )
+            if operation.kind is OperationKind.UNPARK:
+                done = await self._projector.unpark(operation.projection, operation.aggregate)
+                freed, parked = (tuple(f"{p.projection} {p.subject}" for p in places) for places in (done.freed, done.parked))
+                return OperationResult(sequence=self._projector.farthest, freed=freed, parked=parked)
             if self._copies is None or not isinstance(self._store, Switching):
                 raise CopyRefused("this database keeps no copies")
-            part = CopyPart.NEW if order.work is OrderKind.SWITCH else CopyPart.OLD
+            part = CopyPart.NEW if operation.kind is OperationKind.SWITCH else CopyPart.OLD
             await switch(self._projector, self._store, self._copies, self._log, self._model, part)
-            return AdminResult(sequence=self._projector.farthest)
+            return OperationResult(sequence=self._projector.farthest)
 
 
-def outcome_of(answer: bytes) -> AdminResult:
-    """The result of an order, from the answer to it. Raises OrderRefused."""
-    found: dict[str, Any] = msgspec.json.decode(answer)
-    if "refused" in found:
-        raise OrderRefused(msgspec.convert(found["refused"], OrderRefusal))
-    return msgspec.convert(found["done"], AdminResult)
+def outcome_of(answer: bytes) -> OperationResult:
+    """The result of an operation, from the answer to it. Raises OperationRefused."""
+    outcome: dict[str, Any] = msgspec.json.decode(answer)
+    if "refused" in outcome:
+        raise OperationRefused(**outcome["refused"])
+    return msgspec.convert(outcome["done"], OperationResult)

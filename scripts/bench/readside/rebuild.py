@@ -37,7 +37,7 @@ from gctd.domain import worker
 from gctd.readmodel import MODEL
 from projections.errors import ProjectionError
 from projections.rebuild.copies import Copies, CopyPart
-from projections.rebuild.operations import AdminCommand, OrderKind
+from projections.rebuild.operations import Operation, OperationKind
 from projections.store import Store
 from projections.stores.databases import copies_at
 from projections.stores.postgres.server import PostgresServer
@@ -121,10 +121,10 @@ async def estimate(copies: Copies, total: int, environment: dict[str, str]) -> N
     print(f"after a tenth {told:.1f} s were left to half of it, and it took {took:.1f} s ({told / took - 1:+.0%}); killed there")
 
 
-async def timed(side: ReadSide, work: OrderKind) -> float:
+async def timed(side: ReadSide, kind: OperationKind) -> float:
     """Have the read side switch or roll back; seconds."""
     started = time.perf_counter()
-    await side.maintenance.do(AdminCommand(work=work, database=""))
+    await side.operations.do(Operation(kind=kind, database=""))
     return time.perf_counter() - started
 
 
@@ -144,9 +144,9 @@ async def measure(url: str, log: JetStreamLog, database: str, rate: float) -> No
             process = await rebuild("resume", environment)
             assert await process.wait() == 0
             print(f"gone on with from sequence {half:,}, and verified")
-            for work in (OrderKind.SWITCH, OrderKind.ROLLBACK):
+            for kind in (OperationKind.SWITCH, OperationKind.ROLLBACK):
                 print(
-                    f"{work.value}: {await timed(side, work):.2f} s with the missing events; see `milliseconds` above for itself"
+                    f"{kind.value}: {await timed(side, kind):.2f} s with the missing events; see `milliseconds` above for itself"
                 )
             for task in tasks:
                 task.cancel()

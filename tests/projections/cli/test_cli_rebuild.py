@@ -24,7 +24,7 @@ from projections.errors import ProjectionError
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.copies import Copies, CopyPart
-from projections.rebuild.operations import AdminHandler, subject_of
+from projections.rebuild.operations import OperationHandler, subject_of
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import copies_at, reader_at, store_at
 from projections.stores.postgres import PostgresStore
@@ -66,9 +66,9 @@ async def serving(log: JetStreamLog, database_url: str) -> AsyncIterator[tuple[E
     """Run the projector and the handler of orders, as a service does."""
     async with project(log, database_url) as store:
         projector = Projector(log, store, MODEL)
-        maintenance = AdminHandler(projector, store, copies_at(database_url), log, MODEL)
-        desk = RequestServer(log.connection, subject_of(MODEL), maintenance.take)
-        tasks = [asyncio.create_task(projector.run()), asyncio.create_task(desk.run())]
+        operations = OperationHandler(projector, store, copies_at(database_url), log, MODEL)
+        requests = RequestServer(log.connection, subject_of(MODEL), operations.take)
+        tasks = [asyncio.create_task(projector.run()), asyncio.create_task(requests.run())]
         await projector.wait_for((await log.head()).last, 60)
         try:
             yield store, projector
