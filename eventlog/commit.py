@@ -229,15 +229,15 @@ class Commit(msgspec.Struct, gc=False, eq=False):
         return self._body
 
     def may_have(self, event_type: str) -> bool:
-        """False where surely no event of it is of that type: who looks for few in many commits need not decode the rest.
+        """Return False if no event can have this type. Readers that look for rare events skip decoding.
 
-        What does not have the outline of a commit may have anything.
+        Return True for bytes that are not a well-formed commit.
         """
         return b'"%b' % event_type.encode() in self.data or not self._has_outline
 
     @property
     def may_have_keys(self) -> bool:
-        """False where surely no event of it bears an idempotency key, as with `may_have`."""
+        """False if no event can have an idempotency key: see `may_have`."""
         return _KEY in self.data or not self._has_outline
 
     @property

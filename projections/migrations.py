@@ -164,7 +164,7 @@ async def migrate(store: Store, model: ReadModel) -> None:
 
 
 async def check_tables(store: Reader, model: ReadModel) -> None:
-    """See that each declared table is in the database as declared: columns, order, types, key. Raises MigrationError."""
+    """Check that each declared table is in the database as declared: columns, order, types, key. Raises MigrationError."""
     if problem := await table_problem(store, model):
         raise MigrationError(f"{problem}. It is the database of another program: {_WHAT_TO_DO}")
 

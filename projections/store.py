@@ -194,7 +194,7 @@ class Reader(Queryable, Protocol):
         """Name the present state of all tables: no row changed between two calls with equal results. None: it is not known."""
 
     async def check_readable(self, tables: Sequence[str]) -> None:
-        """Look whether tables can be read now. Raises StoreUnavailable, StoreDamaged, and ProjectionError if one is missing."""
+        """Check that tables can be read now. Raises StoreUnavailable, StoreDamaged, and ProjectionError if one is missing."""
 
     async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
         """About how many rows these tables have, without counting them: deleted rows may be included."""
@@ -239,7 +239,7 @@ class Store(Reader, Protocol):
     """A database that holds a read model, and its checkpoints, and the only one to write to it."""
 
     withheld: str | None
-    """Why nothing may be asked of its tables now: `fetch` and the like raise StoreUnavailable with that. None where all may."""
+    """Reason why queries are refused now, or None. `fetch` and the like raise StoreUnavailable with it."""
 
     @property
     def election(self) -> LeaderElection | None:

@@ -169,7 +169,7 @@ class Feed:
                 if len(self._waiting) > MOST_WAITING:
                     _log.info("event stream continues from the log", skipped=len(self._waiting), sequence=self._last)
                     self._skip()
-                elif self._hub.has_no_clients:  # no frames are made: who comes later is given them from the log
+                elif self._hub.has_no_clients:  # no frames are made: a later client gets them from the log
                     self._skip()
                 some = [self._waiting.popleft() for _ in range(min(AT_A_TIME, len(self._waiting)))]
                 await self._publish([commit for commit in some if commit.sequence > self._hub.sequence])

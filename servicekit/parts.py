@@ -55,7 +55,7 @@ class ProcessParts(Collector):
         self._ended: Counter[str] = Counter()
 
     def add(self, *parts: Part) -> None:
-        """Have more parts. Before `running`."""
+        """Add parts. Call it before `running`."""
         self._parts += parts
 
     @asynccontextmanager

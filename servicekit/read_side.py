@@ -117,7 +117,7 @@ async def migrated(url: str, model: ReadModel) -> AsyncIterator[Store]:
 
 
 async def check_applied(sequence: int, parked: Collection[Parked], commit_at: Callable[[int], Awaitable[Commit | None]]) -> None:
-    """See that a commit which the tables have passed is in them. Raises AggregateParked if its aggregate is parked.
+    """Check that a commit which the tables have passed is in them. Raises AggregateParked if its aggregate is parked.
 
     `parked` are the parked aggregates of the tables. `commit_at` gives the commit of a sequence, or None if it is not known: then
     the commit may be of any aggregate.
@@ -214,7 +214,7 @@ class ReadSide:
         self.add_leading(Part("operations", requests.run), Part("scrubbing", self.scrubber.run))
 
     def add_leading(self, *parts: Part) -> None:
-        """Have more parts, which run while this process leads. Before `running`."""
+        """Add parts that run while this process leads. Call it before `running`."""
         lead = self.projector.lead
         self.parts.add(*(part if part.run is None else attrs.evolve(part, run=partial(lead.run, part.run)) for part in parts))
 
@@ -239,7 +239,7 @@ class ReadSide:
             await asyncio.sleep(until_tick(_LOOK_AT_FINDINGS))
 
     async def _know_position(self) -> None:
-        """Have answers name the position from the first one on, unless another version has made the tables."""
+        """Load the position, so that the first answer names it, unless another version made the tables."""
         try:
             stored = await self._store.checkpoints()
             if all(stored[one.name].version == one.version for one in self._model.projections if one.name in stored):
@@ -284,7 +284,7 @@ class ReadSide:
         """Wait until the read model has the sequence that a command wrote.
 
         The command took effect, even if the read model is late or stops at that moment. The answer is then sent without it, and
-        a reader who must not be behind asks with `min_seq`. Later commands are refused before they are stored.
+        a reader that must not be behind asks with `min_seq`. Later commands are refused before they are stored.
         """
         try:
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)

@@ -132,7 +132,7 @@ class ReplicaTables:
             await self.close()
 
     async def close(self) -> None:
-        """Close the database. The next one who asks opens it."""
+        """Close the database. The next query opens it."""
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.close()
@@ -148,7 +148,7 @@ class ReplicaTables:
         return self.sequence_of(checkpoints)
 
     async def check(self) -> None:
-        """See that the tables are as declared, and look for `parked` aggregates. Raises StoreUnavailable, StoreDamaged."""
+        """Check that the tables are as declared, and look for `parked` aggregates. Raises StoreUnavailable, StoreDamaged."""
         try:
             reader = await self.opened()
             await self._check_tables(reader)

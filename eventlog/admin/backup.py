@@ -186,7 +186,7 @@ def described(file: Path) -> StreamCopy:
 
 
 async def check_free(connection: Connection, copied: Iterable[StreamCopy]) -> None:
-    """See that no stream of these copies is on the server. The result of an earlier restore of the same copy may be there.
+    """Check that no stream of these copies is on the server. The result of an earlier restore of the same copy may be there.
 
     A stream without a record may also be there: a service creates one that is missing. Raises StreamThere, Unavailable.
     """

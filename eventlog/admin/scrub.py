@@ -1,6 +1,6 @@
 """Scrubbing of an event log: every record is read, and compared with the ones before it.
 
-nats-server reports no damage by itself. It finds a bad record when that is read, and then readers skip the record without a word.
+nats-server reports no damage by itself. It finds a bad record only when it is read, and readers skip it without an error.
 So a pass looks for sequences that cannot be read, for commits that do not follow the previous one of their aggregate, and, of a
 sample, for states that contradict the events.
 """

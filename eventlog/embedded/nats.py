@@ -66,7 +66,7 @@ class BrokerUser:
     subscribe_denied: tuple[str, ...] = ()
 
     def permissions(self) -> dict[str, Any]:
-        """As in nats-server's configuration; empty for a user who may do anything."""
+        """The permissions as in nats-server's configuration; empty if the user may do anything."""
         denied = {"publish": self.publish_denied, "subscribe": self.subscribe_denied}
         return {what: {"deny": list(subjects)} for what, subjects in denied.items() if subjects}
 

@@ -172,7 +172,7 @@ class Appender:
         return await persist(self._connection, message.subject, attempt, end, unknown=unknown)
 
     async def check_before(self, *, sent: bool) -> None:
-        """See that a message may be sent. Raises LogDamaged, or OutcomeUnknown if it was `sent` before without an answer."""
+        """Check that a message may be sent. Raises LogDamaged, or OutcomeUnknown if it was `sent` before without an answer."""
         try:
             await self.check()
         except LogDamaged as error:

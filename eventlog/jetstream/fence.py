@@ -74,7 +74,7 @@ class Fence:
         """Gives the digest of the commit there, None if it is not known. It is seldom asked for."""
 
     async def check(self) -> None:
-        """See that the stream is the known one; asked of the server only after a reconnect, or after a message without a taker.
+        """Check that the stream is still the same. Ask the server only after a reconnect, or after a message without a taker.
 
         Raises LogDamaged if it is not, StreamClosed if it is being repaired, Unavailable if that cannot be known.
         """
@@ -101,7 +101,7 @@ class Fence:
             self._closed = IncarnationChanged(self._incarnation, found)
 
     def check_seen(self) -> None:
-        """See that nothing seen so far has closed the log. Raises LogDamaged."""
+        """Check that nothing seen so far has closed the log. Raises LogDamaged."""
         if self._closed is not None:
             raise self._closed
 
@@ -124,7 +124,7 @@ class Fence:
             self.acknowledged, self._digest = sequence, digest
 
     async def _check_newest(self, sequence: int, digest: str) -> None:
-        """See that the newest known commit is still there. An unreadable record is damage of one aggregate, and no other log."""
+        """Check that the newest known commit is still there. An unreadable record is damage of one aggregate, not another log."""
         if self._closed is not None:
             return
         found = await self._reads.leader({"seq": sequence})

@@ -208,7 +208,7 @@ class GroupCommit:
             waiting.result.set_exception(given_up(waiting.messages[0].subject, reason, unknown=waiting.sent))
 
     def _schedule(self) -> None:
-        """Decide at the end of this turn of the loop: who is woken together appends together."""
+        """Decide at the end of this turn of the loop: tasks that wake together append together."""
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._decide)

@@ -109,6 +109,6 @@ async def ask(connection: Connection, subject: str, request: bytes) -> bytes:
             taken = True
     except OutcomeUnknown as error:
         if taken:
-            raise OutcomeUnknown(f"who was asked ({subject}) is not heard of any more") from error
+            raise OutcomeUnknown(f"the process that took the request on {subject} has stopped sending heartbeats") from error
         raise Unavailable(f"no process took the request ({subject})") from error
     raise AssertionError("replies end with an error only")

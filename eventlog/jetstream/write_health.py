@@ -144,7 +144,7 @@ class WriteHealth:
         self._unseen = self._closed = float("-inf")
         self._bad_since: float | None = None
         self.failed = asyncio.Event()
-        """Set when an append has failed: who looks at the broker looks at once."""
+        """Set when an append fails, so that the watch of the broker looks at once."""
 
     @contextmanager
     def appending(self, size: int) -> Iterator[None]:

@@ -52,7 +52,7 @@ class Keyring(Protocol):
     """
 
     async def key_of(self, person: str) -> Key:
-        """The person's key: a new one if there is none. All who ask at the same moment get the same."""
+        """The person's key: a new one if there is none. Concurrent callers get the same key."""
 
     async def find(self, person: str) -> Key | None:
         """The person's key, as it is in the store now; None if there is none."""

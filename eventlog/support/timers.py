@@ -27,7 +27,7 @@ class TimerQueue:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, callback: Callable[[], object]) -> int:
-        """Have this called when the time is up, unless the number that is given back is cleared before. Needs a running loop."""
+        """Schedule a callback. Return a number that cancels it. This needs a running event loop."""
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
         due = loop.time() + self.seconds

@@ -90,7 +90,7 @@ class MemoryLog:
         await self._set(self._commits[:sequence])
 
     async def tamper(self, sequence: int, data: bytes) -> None:
-        """Have other bytes at a sequence."""
+        """Replace the bytes at a sequence."""
         other = [self.registry.commit(c.sequence, c.subject, data, c.headers) for c in self._commits[sequence - 1 : sequence]]
         await self._set([*self._commits[: sequence - 1], *other, *self._commits[sequence:]])
 

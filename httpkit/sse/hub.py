@@ -107,7 +107,7 @@ class Hub(Collector):
         self._tell()
 
     async def _deliver(self, ring: Ring) -> None:
-        """Write what is new to all who have everything before it, without waiting for any of them."""
+        """Write new frames to all clients that have everything before them, without waiting for any client."""
         while True:
             await self._news.wait()
             self._news.clear()

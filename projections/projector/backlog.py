@@ -25,7 +25,7 @@ _ENOUGH = 100
 
 
 class Backlog:
-    """Hands commits from one who reads to one who applies them, in order; bounded in commits and in bytes."""
+    """A queue of commits between the reader and the writer, in order, bounded in commits and in bytes."""
 
     def __init__(self, most: int, *, is_urgent: Callable[[], bool] = lambda: True) -> None:
         """`most`: commits that are gathered, and given at once. `is_urgent`: whether a request waits for a commit."""

@@ -93,7 +93,7 @@ def check_known(commits: Sequence[Commit], tip: Tip, checkpoints: Iterable[Check
 
 
 def check_contiguous(commits: Sequence[Commit], after: int) -> None:
-    """See that no sequence is missing or comes twice. Raises SequenceGap."""
+    """Check that no sequence is missing or comes twice. Raises SequenceGap."""
     for expected, commit in enumerate(commits, start=after + 1):
         if commit.sequence != expected:
             raise SequenceGap(expected, commit.sequence)

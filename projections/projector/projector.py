@@ -99,7 +99,7 @@ class Projector:
         self._reports.begin_after(sequence)
 
     async def load(self) -> None:
-        """Look where the projections are, before anything is asked of them and `run` has not begun."""
+        """Load the positions of the projections, before the first query and before `run`."""
         await self._advancing.load()
 
     async def load_shown(self) -> None:
@@ -108,7 +108,7 @@ class Projector:
         self._waiters.advance(self._advancing.lowest)
 
     def show_nothing(self) -> None:
-        """Take it that the tables are replaced by empty ones: `position` is 0 until this one runs, or has loaded."""
+        """Report position 0, because empty tables replace the others, until this projector runs or loads."""
         self._waiters.advance(0)
 
     @asynccontextmanager

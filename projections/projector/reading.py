@@ -57,7 +57,7 @@ class ProjectorReader:
             except Unavailable as error:
                 self._progress.trouble("reading the log", error)
                 await asyncio.sleep(next(waits))
-            except Exception as error:  # noqa: BLE001 - who takes from the backlog raises it
+            except Exception as error:  # noqa: BLE001 - the consumer of the backlog raises it
                 backlog.end(error)
                 return
             else:

@@ -118,7 +118,7 @@ class CheckpointWriter:
         await self.note(await self.patiently(DATABASE, self.store.checkpoints))
 
     async def note(self, checkpoints: Mapping[str, Checkpoint]) -> None:
-        """Take it that the projections have come this far, by whomever."""
+        """Adopt the checkpoints that any process has stored."""
         self.checkpoints = {p.name: checkpoints[p.name] for p in self.model.projections if p.name in checkpoints}
         self.parked = by_place(await self.patiently(DATABASE, self.store.parked))
 
@@ -184,7 +184,7 @@ class CheckpointWriter:
         return await self.patiently("the log", lambda: self._log.at(sequence))
 
     async def _advance_apart(self, commit: Commit, tip: Tip, refused: RowRefused, broken: Broken) -> None:
-        """Apply and store one commit of which a row is refused, each projection for itself; who cannot parks the aggregate."""
+        """Apply one commit, one projection at a time. A projection whose row is refused parks the aggregate."""
         log.info("a row is refused", read_model=self.model.name, sequence=commit.sequence, reason=str(refused))
         batch = self._apply([commit], tip, broken)
         for step in batch.steps:

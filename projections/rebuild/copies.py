@@ -45,7 +45,7 @@ class Switching(Store, Protocol):
     """A store whose live tables can change places with a copy."""
 
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
-        """Have NEW take the place of the live tables, which are OLD then (an older OLD goes), in one transaction.
+        """Put NEW in the place of the live tables, which are OLD then (an older OLD goes), in one transaction.
 
         `projections` are the read model's: NEW has to be at least as far as the live tables in each of them. All other
         checkpoints move along. No read fails, and no read sees both. NEW must not be open. With OLD as `part` it is the other
@@ -55,7 +55,7 @@ class Switching(Store, Protocol):
 
 
 def check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], copy: Mapping[str, Checkpoint]) -> None:
-    """See that a copy has of each projection at least what the live tables have, of the same stream or its repair.
+    """Check that a copy has of each projection at least what the live tables have, of the same stream or its repair.
 
     Raises CopyRefused.
     """

@@ -92,7 +92,7 @@ async def switch(
     model: ReadModel,
     part: CopyPart = CopyPart.NEW,
 ) -> None:
-    """Have the new copy take the place of the live tables, which are kept as the old ones.
+    """Put the new copy in the place of the live tables, which are kept as the old ones.
 
     `projector` brings the live tables up to date, or has been loaded. The copy is brought up to them first; for the last commits
     the projector waits. With OLD as `part` it goes back to the old tables: the live tables become the new copy. Raises
@@ -134,7 +134,7 @@ async def _lead(projector: Projector, store: Store) -> None:
 
 
 async def check_whole(copy: Reader, model: ReadModel) -> None:
-    """See that a copy is what was verified, row by row. Raises CopyRefused."""
+    """Check that a copy is what was verified, row by row. Raises CopyRefused."""
     noted = await check_ready(copy, model)
     if (await dump(copy, model)).digest != noted:
         raise CopyRefused("the copy has changed since it was verified: rebuild it")
@@ -152,7 +152,7 @@ async def check_ready(copy: Reader, model: ReadModel) -> str:
 
 
 async def check_fits(copy: Reader, model: ReadModel) -> None:
-    """See that a copy was made by this version of the program. Raises CopyRefused."""
+    """Check that a copy was made by this version of the program. Raises CopyRefused."""
     if (await copy.schema()).dirty:
         raise CopyRefused("a migration of the copy was left half done: rebuild it")
     if (problem := await _misfit(copy, model)) is not None:

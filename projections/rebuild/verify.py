@@ -78,7 +78,7 @@ Run = Callable[[Projector, int], Awaitable[None]]
 
 
 async def run_silently(projector: Projector, until: int) -> None:
-    """Run a projector without a word."""
+    """Run a projector without progress."""
     await projector.run(until=until)
 
 

@@ -139,7 +139,7 @@ class BrokerWatch:
         return bool(self._monitoring)
 
     async def run(self) -> None:
-        """Look, for ever; at once if an append has failed."""
+        """Look at the broker for ever, and at once if an append fails."""
         while True:
             self._writes.failed.clear()
             await self.look()
@@ -152,7 +152,7 @@ class BrokerWatch:
         return self._writes.now()
 
     async def check(self) -> None:
-        """See that the broker answers for the stream, at most half a second ago. Raises Unavailable."""
+        """Check that the broker answers for the stream, at most half a second ago. Raises Unavailable."""
         await self._look_lately()
         if isinstance(self._error, Unavailable):
             raise self._error
@@ -167,7 +167,7 @@ class BrokerWatch:
         return [*self._writes.warnings(), *self._unseen, *self._lacking, *([] if clock is None else [clock])]
 
     async def look(self) -> None:
-        """Look once. It raises no error: a server or a stream that cannot be seen is noted."""
+        """Look at the broker once. It raises no error: a server or a stream that does not answer is noted."""
         async with self._looking:
             if time.monotonic() - self._looked < _FRESH:
                 return

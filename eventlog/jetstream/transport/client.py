@@ -87,7 +87,7 @@ class NatsClient(TapClient):
             transport.abort()
 
     async def write(self, frames: Sequence[bytes]) -> None:
-        """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait.
+        """Hand frames to the connection in one piece. No other frame goes between them, and the caller does not wait.
 
         The first frames of a turn of the event loop go to the transport at once, and do not wait for the task of nats-py.
         All others of the turn go together in the next one, since each write to the transport is a call of the system.
@@ -135,7 +135,7 @@ class NatsClient(TapClient):
 
 
 def safe(callback: Callable[..., None]) -> Callable[..., Awaitable[None]]:
-    """A callback for nats-py, which stops working without a word if one raises."""
+    """A callback for nats-py, which stops without an error if a callback raises."""
 
     async def call(*args: Any) -> None:
         try:

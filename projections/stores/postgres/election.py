@@ -36,7 +36,7 @@ _LOCKED_FOR = "1s"
 """Time for which a write waits for a lock. Then the cause is known, and the projector tries again."""
 _LONGEST_NAME = 60
 _SILENCE = 1.0
-"""Seconds after which who listens looks whether it may lead now."""
+"""Seconds without news after which a standby tries to lead."""
 
 
 class PostgresElection:

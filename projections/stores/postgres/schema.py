@@ -63,7 +63,7 @@ SELECT to_regclass('{MIGRATIONS}') IS NOT NULL AND to_regclass('{CHECKPOINTS}') 
 """Whether another program has made migrations here: the tables of the store itself come before the first migration."""
 
 MARK = "Made from the event log by `projections`, which moves it and removes it."
-"""The comment on tables and schemas that are ours: nothing else in a database is touched."""
+"""The comment on tables and schemas that are ours. Everything else in a database stays unchanged."""
 
 _TAKEN_BACK = "A migration was taken back."
 _VERSION = f"""

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 WRITE_TIMEOUT = 300.0
 """Seconds for one statement of a batch."""
 _LOCK_TIMEOUT = "10s"
-"""How long a migration waits for a table that is in use, with everybody who comes later behind it."""
+"""How long a migration waits for a table that is in use. Later statements on the table wait behind it."""
 
 
 class PostgresStore(PostgresReader):
@@ -143,7 +143,7 @@ class PostgresStore(PostgresReader):
             await schema.make(writer)
 
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
-        """Have a copy (`PostgresCopies`) take the place of the live tables, which are kept as the other part.
+        """Put a copy (`PostgresCopies`) in the place of the live tables, which are kept as the other part.
 
         See `projections.rebuild.copies.Switching`. Raises NotLeading where another process writes.
         """

@@ -77,7 +77,7 @@ async def _put(connection: Any, table: Table, rows: list[tuple[Any, ...]]) -> No
 
 @lru_cache
 def _integers(table: Table) -> Sequence[int]:
-    """The places of a table's integer columns: the driver would cut the fraction of a number off without a word."""
+    """The places of a table's integer columns: the driver cuts off the fraction of a number without an error."""
     return [place for place, column in enumerate(table.columns) if column.type == "integer"]
 
 

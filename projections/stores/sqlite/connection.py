@@ -118,7 +118,7 @@ def _check_ownership(connection: sqlite3.Connection, path: Path) -> None:
 
 CACHE_KIB = 8 * 1024
 WAL_PAGES = 64_000
-"""Pages (4 KiB each) of write-ahead log after which who commits copies them into the database: `LogCopier` has not kept up."""
+"""Pages (4 KiB each) of write-ahead log after which a commit copies them into the database, if `LogCopier` is late."""
 LOG_KEPT = 64 * 1024**2
 """Bytes of its file that are kept when all of it has been copied."""
 

@@ -48,7 +48,7 @@ def read(path: Path) -> Files:
 
 
 def write(path: Path, files: Files) -> None:
-    """Have other files be live and old, from one moment to the next, also over a power cut. Raises OSError."""
+    """Make other files live and old in one step, which a power cut does not split. Raises OSError."""
     write_private(_named(path), msgspec.json.encode(files).decode())
 
 

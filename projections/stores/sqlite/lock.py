@@ -138,7 +138,7 @@ class _Silence:
         self.seconds = 0.0
 
     def look(self, now: float) -> LockOwner | None:
-        """Look; who has it, if that process keeps it by heartbeats."""
+        """Return the owner of the lock if that process keeps it by heartbeats."""
         content = os.pread(self._fd, 64, 0)
         seen = os.fstat(self._fd).st_mtime_ns, content
         if seen != self._seen:

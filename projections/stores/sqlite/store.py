@@ -200,7 +200,7 @@ class SQLiteStore(SQLiteReader):
         await self._run(lambda: schema.make(self._opened_writer()))
 
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
-        """Have a copy (`SQLiteCopies`) take the place of the live tables, which are kept as the other part.
+        """Put a copy (`SQLiteCopies`) in the place of the live tables, which are kept as the other part.
 
         See `projections.rebuild.copies.Switching`.
         """
@@ -228,9 +228,9 @@ class SQLiteStore(SQLiteReader):
         return reader
 
     async def quarantine(self) -> Path:
-        """Move the files of a damaged database away, to be looked at; opening it makes a new one. It is not open.
+        """Move the files of a closed, damaged database aside. Return the new path. The next `open` makes a new database.
 
-        Gives if they are. Raises StoreInUse, StoreUnavailable.
+        Raises StoreInUse, StoreUnavailable.
         """
         with translated(self.path):
             self.set_aside_as = await asyncio.to_thread(self._set_aside)
