@@ -86,7 +86,7 @@ class Schedule:
     once: bool | None = member(
         default=None,
         description="`ref` is for these tasks only, of all projects (default: true); false: it becomes the setting of the root"
-        " (default of the older form)",
+        " (default of `POST /api/tasks`)",
     )
     again: bool = member(
         default=False, description="run the tests also if the commit was analysed before with the same settings and engine"
@@ -152,7 +152,7 @@ async def schedule(request: Schedule, call: Call[Services]) -> Answer[Sequence[T
 
 
 async def schedule_first(request: Schedule, call: Call[Services]) -> Answer[TaskBody]:
-    """The older form of scheduling: queues the same tasks and answers with the first."""
+    """Queue the same tasks as `POST /api/repos/analyze`, and answer with the first."""
     tasks = await _scheduled(request, call, once=False)
     return Answer(
         tasks.value[0], sequence=tasks.sequence, headers={**tasks.headers, "Location": f"/api/tasks/{tasks.value[0].id}"}
@@ -231,12 +231,11 @@ ROUTES = (
         "POST",
         "/api/tasks",
         schedule_first,
-        summary="Schedule an analysis (older form)",
+        summary="Schedule an analysis, and answer with its first task",
         tags=("tasks",),
         status=201,
         errors=(404, 409),
         idempotent=True,
-        deprecated=True,
     ),
     Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide ended tasks", tags=("tasks",)),
     Route(

@@ -16,10 +16,9 @@ from graphql_fn.readmodels.binding import Resolver, attribute, found_by, loaded
 from graphql_fn.readmodels.connections import PageConnection, connection, of_sorted
 from graphql_fn.readmodels.nodes import node_id, projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
-from graphql_fn.readmodels.pantry.quantities import converted_by, exact, exact_of, number_of
+from graphql_fn.readmodels.pantry.quantities import converted_by, exact, exact_of
 from httpkit import parse_time
 from pantry.domain.errors import BadInput
-from pantry.domain.quantity import number
 from pantry.readmodel import graph
 from pantry.readmodel.graph import PantryGraph, StockCount
 from pantry.readmodel.queries import PantryQueries
@@ -75,23 +74,18 @@ async def _products(
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
     order_by: Mapping[str, Any] | None = None,
     as_of: datetime | None = None,
-    **given: Any,
+    **page: Any,
 ) -> PageConnection[ProductView]:
-    wanted = {**_given(given, "category", "active", "low_stock", "search"), **(filter or {})}
+    wanted = {**(filter or {})}
     if "low" in wanted:
         wanted["low_stock"] = wanted.pop("low")
     if wanted.get("search") is not None:
         wanted["search"] = name_key(wanted["search"]) or None
     conditions = {**wanted, "as_of": as_of}
     order, queries = chosen(PRODUCT_ORDERS, order_by), await info.context.queries()
-    part = order.part(**given)
+    part = order.part(**page)
     found = await queries.products(part, order.columns, **conditions)
     return connection(found, part, order, lambda: queries.count_products(**conditions))
-
-
-def _given(arguments: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Take these arguments out, as far as they are there."""
-    return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 async def _categories(_: Any, info: Info, **page: Any) -> PageConnection[CategoryView]:
@@ -104,14 +98,14 @@ async def _movements(
     info: Info,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
     order_by: Mapping[str, Any] | None = None,
-    **given: Any,
+    **page: Any,
 ) -> PageConnection[MovementView]:
-    wanted = {**_given(given, "ean13", "type", "from", "to"), **(filter or {})}
+    wanted = {**(filter or {})}
     if (kind := wanted.pop("kind", None)) is not None:
         wanted["type"] = kind.lower()
     conditions = {{"from": "since", "to": "until"}.get(name, name): value for name, value in wanted.items()}
     order, queries = MOVEMENT_ORDER.directed((order_by or {}).get("direction")), await info.context.queries()
-    part = order.part(**given)
+    part = order.part(**page)
     found = await queries.movements(part, order.columns, **conditions)
     return connection(found, part, order, lambda: queries.count_movements(**conditions))
 
@@ -150,16 +144,8 @@ async def _products_of(category: CategoryView, info: Info, **page: Any) -> PageC
     return connection(found, part, order, lambda: context.count(PantryGraph.count_products_of, category.id))
 
 
-async def _stock_at(product: ProductView, info: Info, time: datetime) -> int:
-    return await info.context.load(PantryGraph.stock_at, product.ean13, time) or 0
-
-
 async def _quantity_at(product: ProductView, info: Info, time: datetime) -> str:
-    return exact(await _stock_at(product, info, time))
-
-
-async def _stock_of(product: ProductView, info: Info, as_of: datetime) -> float:
-    return number(await _stock_at(product, info, as_of))
+    return exact(await info.context.load(PantryGraph.stock_at, product.ean13, time) or 0)
 
 
 RESOLVERS: dict[str, Resolver] = {
@@ -177,27 +163,21 @@ RESOLVERS: dict[str, Resolver] = {
     "Product.id": _product_id,
     "Product.quantity": exact_of("current_stock"),
     "Product.minimum": exact_of("min_stock"),
-    "Product.minStock": number_of("min_stock"),
-    "Product.currentStock": number_of("current_stock"),
     "Product.isLowStock": attribute("is_low"),
     "Product.category": loaded(PantryGraph.categories_by_id, "category_id"),
     "Product.quantityAt": _quantity_at,
-    "Product.stock": _stock_of,
     "Product.movements": _movements_of,
     "Category.products": _products_of,
     "Movement.product": loaded(PantryGraph.products_by_code, "product_ean13", None),
     "Movement.ean13": attribute("product_ean13"),
     "Movement.kind": converted_by("type", str.upper),
     "Movement.amount": exact_of("quantity"),
-    "Movement.quantity": number_of("quantity"),
     "Movement.note": converted_by("notes", readable),
     "Movement.author": converted_by("created_by", readable),
     "Movement.quantityAfter": exact_of("stock_after"),
-    "Movement.stockAfter": number_of("stock_after"),
     "Movement.reverses": loaded(PantryGraph.movements_by_id, "reverses"),
     "Movement.reversedBy": loaded(PantryGraph.movements_by_id, "reversed_by"),
     "Movement.quantityCounted": exact_of("counted"),
-    "Movement.counted": number_of("counted"),
     "Consumption.product": loaded(PantryGraph.products_by_code, "ean13", None),
     "Consumption.ean13": attribute("ean13"),
     "Consumption.name": attribute("name"),
@@ -208,20 +188,12 @@ RESOLVERS: dict[str, Resolver] = {
     "Consumption.amountNet": exact_of("net"),
     "Consumption.amountPerDay": SourceResolver(lambda item: None if item.per_day is None else exact(item.per_day)),
     "Consumption.quantity": exact_of("current_stock"),
-    "Consumption.in": number_of("total_in"),
-    "Consumption.out": number_of("total_out"),
-    "Consumption.net": number_of("net"),
-    "Consumption.perDay": SourceResolver(lambda item: None if item.per_day is None else number(item.per_day)),
-    "Consumption.currentStock": number_of("current_stock"),
     "Consumption.daysLeft": attribute("days_left"),
     "Consumption.unknownBecause": attribute("unknown_because"),
     "ShoppingItem.product": loaded(PantryGraph.products_by_code, "ean13", None),
     "ShoppingItem.quantity": exact_of("current_stock"),
     "ShoppingItem.minimum": exact_of("min_stock"),
     "ShoppingItem.amount": exact_of("suggested"),
-    "ShoppingItem.currentStock": number_of("current_stock"),
-    "ShoppingItem.minStock": number_of("min_stock"),
-    "ShoppingItem.suggested": number_of("suggested"),
     "LowStockChange.isLowStock": attribute("product.is_low"),
 }
 

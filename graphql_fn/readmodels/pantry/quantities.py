@@ -1,4 +1,4 @@
-"""Resolvers of attributes in another form: thousandths as Decimal or number."""
+"""Resolvers of attributes in another form: thousandths as Decimal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from graphql_fn.core.running.planning import SourceResolver
 from graphql_fn.readmodels.binding import Resolver
-from pantry.domain.quantity import number, text
+from pantry.domain.quantity import text
 
 
 def exact(value: int) -> str:
@@ -19,11 +19,6 @@ def exact(value: int) -> str:
 def exact_of(name: str) -> Resolver:
     """An attribute in thousandths as a Decimal."""
     return converted_by(name, exact)
-
-
-def number_of(name: str) -> Resolver:
-    """An attribute in thousandths as a number."""
-    return converted_by(name, number)
 
 
 def converted_by(name: str, convert: Callable[[Any], Any]) -> Resolver:

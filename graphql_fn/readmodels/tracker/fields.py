@@ -85,12 +85,10 @@ async def _functions_of(
     info: Info,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
     order_by: Mapping[str, Any] | None = None,
-    package: str | None = None,
-    min_crap: float | None = None,
     **page: Any,
 ) -> Any:
     given = filter or {}
-    package, least, part = given.get("package", package), given.get("min_crap", min_crap), given.get("search")
+    package, least, part = given.get("package"), given.get("min_crap"), given.get("search")
     ordered: Sequence[FunctionView] = await public(info.context.reports.functions(analysis.report_digest))
     name = analysis.report_digest
     if order_by is not None:

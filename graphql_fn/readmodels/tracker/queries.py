@@ -115,11 +115,10 @@ async def _repos(
     info: Info,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
     order_by: Mapping[str, Any] | None = None,
-    status: str | None = None,
     **page: Any,
 ) -> PageConnection[RepoView]:
     order, queries = chosen(REPO_ORDERS, order_by), await info.context.queries()
-    wanted, part = _status(filter) or status, order.part(**page)
+    wanted, part = _status(filter), order.part(**page)
     found = await queries.repos(part, order.columns, status=wanted)
     return connection(found, part, order, lambda: queries.count_repos(status=wanted))
 
@@ -133,21 +132,16 @@ def _status(given: Mapping[str, Any] | None) -> str | None:
 async def _tasks(
     _: Any,
     info: Info,
-    *,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
     order_by: Mapping[str, Any] | None = None,
-    all: bool = False,  # noqa: A002 - likewise
-    status: str | None = None,
-    repo: str | None = None,
-    project: str | None = None,
     **page: Any,
 ) -> PageConnection[TaskView]:
     given = filter or {}
     conditions = {
-        "status": _status(given) or status,
-        "repo": given.get("repo", repo),
-        "project": given.get("project", project),
-        "all_": bool(all or given.get("seen")),
+        "status": _status(given),
+        "repo": given.get("repo"),
+        "project": given.get("project"),
+        "all_": bool(given.get("seen")),
     }
     order, queries = chosen(TASK_ORDERS, order_by), await info.context.queries()
     part = order.part(**page)
@@ -163,9 +157,6 @@ async def _analyses(_: Any, info: Info, repo: str | None = None, **page: Any) ->
 
 async def history(_: Any, info: Info, id: str, **page: Any) -> PageConnection[AnalysisView]:  # noqa: A002 - the schema's
     context, part = info.context, HISTORY_ORDER.part(**page)
-    if (task := split_id(id)) is not None:  # clients of the first version have the id of an analysis
-        one = await context.load(TrackerGraph.analyses_of_tasks, task[0])
-        id = "" if one is None else one.analysis_id  # noqa: A001 - as the argument
     found = await context.load(TrackerGraph.history_of, id, part)
     return connection(found, part, HISTORY_ORDER, lambda: context.count(TrackerGraph.count_history_of, id))
 

@@ -35,9 +35,9 @@ from eventlog.embedded.nats import EmbeddedServer, free_port
 
 PRODUCTS = 20
 QUERY = """query($one: String!) {
-    one: product(ean13: $one) { currentStock movements(first: 1) { nodes { stockAfter product { currentStock } } } }
-    products(first: 20) { nodes { ean13 currentStock movements(first: 1) { nodes { stockAfter } } } }
-    movements(first: 1) { nodes { ean13 stockAfter } }
+    one: product(ean13: $one) { quantity movements(first: 1) { nodes { quantityAfter product { quantity } } } }
+    products(first: 20) { nodes { ean13 quantity movements(first: 1) { nodes { quantityAfter } } } }
+    movements(first: 1) { nodes { ean13 quantityAfter } }
 }"""
 
 
@@ -61,17 +61,17 @@ class Found:
         found = []
         for ean13, result in self.results:
             data, sequence = result["data"], result["extensions"]["sequence"]
-            claims = [(ean13, data["one"]["currentStock"])]
+            claims = [(ean13, data["one"]["quantity"])]
             for node in data["one"]["movements"]["nodes"]:
-                claims += [(ean13, node["stockAfter"]), (ean13, node["product"]["currentStock"])]
+                claims += [(ean13, node["quantityAfter"]), (ean13, node["product"]["quantity"])]
             for node in data["products"]["nodes"]:
-                claims += [(node["ean13"], node["currentStock"])]
-                claims += [(node["ean13"], one["stockAfter"]) for one in node["movements"]["nodes"]]
-            claims += [(node["ean13"], node["stockAfter"]) for node in data["movements"]["nodes"]]
+                claims += [(node["ean13"], node["quantity"])]
+                claims += [(node["ean13"], one["quantityAfter"]) for one in node["movements"]["nodes"]]
+            claims += [(node["ean13"], node["quantityAfter"]) for node in data["movements"]["nodes"]]
             found += [
                 f"{of} at {sequence}: {stock} instead of {self.stock(of, sequence)}"
                 for of, stock in claims
-                if stock != self.stock(of, sequence)
+                if float(stock) != self.stock(of, sequence)
             ]
         return found
 

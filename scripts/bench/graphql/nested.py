@@ -41,7 +41,7 @@ from bench.helpers.peer_python import installed
 from eventlog.embedded.nats import EmbeddedServer, free_port
 
 QUERY = """query($first: Int!) { products(first: $first) { nodes { name currentStock category { name }
-    stock(asOf: "2026-01-01T00:00:00Z") movements(first: 2) { nodes { type quantity createdAt product { name } } } } } }"""
+    quantityAt(time: "2026-01-01T00:00:00Z") movements(first: 2) { nodes { kind amount createdAt product { name } } } } } }"""
 AT_A_TIME = 8
 
 

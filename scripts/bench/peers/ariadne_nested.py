@@ -14,19 +14,19 @@ SDL = """
 type Query { products(first: Int!): Products! }
 type Products { nodes: [Product!]! }
 type Product {
-  name: String!  currentStock: Float!  category: Category  stock(asOf: String!): Float!  movements(first: Int!): Movements!
+  name: String!  quantity: String!  category: Category  quantityAt(time: String!): String!  movements(first: Int!): Movements!
 }
 type Category { name: String! }
 type Movements { nodes: [Movement!]! }
-type Movement { type: String! quantity: Float! createdAt: String! product: Product! }
+type Movement { kind: String! amount: String! createdAt: String! product: Product! }
 """
 tables = Tables(sys.argv[2])
 query, product, movement, category = QueryType(), ObjectType("Product"), ObjectType("Movement"), ObjectType("Category")
 product.set_field("name", lambda row, _: row["name"])
-product.set_field("currentStock", lambda row, _: quantity(row["current_stock"]))
+product.set_field("quantity", lambda row, _: str(quantity(row["current_stock"])))
 category.set_field("name", lambda row, _: row["name"])
-movement.set_field("type", lambda row, _: row["type"])
-movement.set_field("quantity", lambda row, _: quantity(row["quantity"]))
+movement.set_field("kind", lambda row, _: row["type"].upper())
+movement.set_field("amount", lambda row, _: str(quantity(row["quantity"])))
 movement.set_field("createdAt", lambda row, _: row["created_at"])
 movement.set_field("product", lambda row, info: info.context.product(row["product_ean13"]))
 
@@ -43,11 +43,11 @@ def category_of(row: Row, info: Any) -> Any:
     return None if row["category_id"] is None else info.context.category(row["category_id"])
 
 
-@product.field("stock")
-async def stock_of(row: Row, info: Any, asOf: str) -> float:  # noqa: N803 - the argument's name in the schema
+@product.field("quantityAt")
+async def quantity_at(row: Row, info: Any, time: str) -> str:
     """The stock of a product at a time."""
-    found = await info.context.stock(row["ean13"], asOf)
-    return 0.0 if found is None else quantity(found["stock_after"])
+    found = await info.context.stock(row["ean13"], time)
+    return "0" if found is None else str(quantity(found["stock_after"]))
 
 
 @product.field("movements")

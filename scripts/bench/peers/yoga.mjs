@@ -36,27 +36,28 @@ class Loaders {
 const typeDefs = `
 type Query { hello: String products(first: Int!): Products! }
 type Products { nodes: [Product!]! }
-type Product { name: String! currentStock: Float! category: Category stock(asOf: String!): Float! movements(first: Int!): Movements! }
+type Product { name: String! quantity: String! category: Category quantityAt(time: String!): String! movements(first: Int!): Movements! }
 type Category { name: String! }
 type Movements { nodes: [Movement!]! }
-type Movement { type: String! quantity: Float! createdAt: String! product: Product! }
+type Movement { kind: String! amount: String! createdAt: String! product: Product! }
 `;
 const resolvers = {
   Query: { hello: () => greeting, products: (_, { first }) => ({ nodes: prepared.products.all(first) }) },
   Product: {
-    currentStock: (row) => row.current_stock / 1000,
+    quantity: (row) => String(row.current_stock / 1000),
     category: (row, _, { loaders }) =>
       row.category_id === null ? null : loaders.get("category", () => one("categories", "id")).load(row.category_id),
-    stock: async (row, { asOf }, { loaders }) => {
-      const found = await loaders.get(`stock ${asOf}`, () => one("stocks", "ean13", asOf)).load(row.ean13);
-      return found === null ? 0 : found.stock_after / 1000;
+    quantityAt: async (row, { time }, { loaders }) => {
+      const found = await loaders.get(`stock ${time}`, () => one("stocks", "ean13", time)).load(row.ean13);
+      return found === null ? "0" : String(found.stock_after / 1000);
     },
     movements: async (row, { first }, { loaders }) => ({
       nodes: await loaders.get(`movements ${first}`, () => movementsOf(first)).load(row.ean13),
     }),
   },
   Movement: {
-    quantity: (row) => row.quantity / 1000,
+    kind: (row) => row.type.toUpperCase(),
+    amount: (row) => String(row.quantity / 1000),
     createdAt: (row) => row.created_at,
     product: (row, _, { loaders }) => loaders.get("product", () => one("products_by_code", "ean13")).load(row.product_ean13),
   },

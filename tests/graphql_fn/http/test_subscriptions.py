@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
 MOST = 210
 EVENTS = {"Accept": "text/event-stream"}
-STOCK = "subscription { stockChanged { product { ean13 currentStock movements(first: 20) { nodes { id } } } movement { id } } }"
+STOCK = "subscription { stockChanged { product { ean13 quantity movements(first: 20) { nodes { id } } } movement { id } } }"
 
 
 @attrs.frozen
@@ -103,7 +103,7 @@ async def test_a_subscription_that_is_cut_and_resumed_misses_nothing_and_doubles
             seen += data_of(await source.take(min(60 - len(seen), dice.randrange(1, 12)), within=20))
     booked = await booking
     assert [event["stockChanged"]["movement"]["id"] for event in seen] == booked
-    assert [event["stockChanged"]["product"]["currentStock"] for event in seen] == list(range(1, 61))
+    assert [event["stockChanged"]["product"]["quantity"] for event in seen] == [str(number) for number in range(1, 61)]
 
 
 async def test_what_is_read_with_an_event_is_not_older_than_it(running: Running) -> None:
@@ -130,9 +130,9 @@ async def test_tables_that_are_made_again_meanwhile_are_looked_at(running: Runni
         booked = await running.book(code, 3)
         seen = data_of(await source.take(3, within=60))
     assert [event["stockChanged"]["movement"]["id"] for event in seen] == booked
-    query = f'{{ product(ean13: "{code}") {{ currentStock }} }}'
+    query = f'{{ product(ean13: "{code}") {{ quantity }} }}'
     read = await running.gateway.ask("POST", "/function/pantry", data=query)
-    assert read.body["data"] == {"product": {"currentStock": 3}}
+    assert read.body["data"] == {"product": {"quantity": "3"}}
 
 
 async def test_two_hundred_subscribers_are_given_every_event(running: Running) -> None:
@@ -159,15 +159,15 @@ async def _counts(running: Running, number: int) -> bool:
 
 async def test_low_stock_is_told_in_both_directions(running: Running) -> None:
     code = await running.product(30)
-    source = running.source(f'subscription {{ lowStockChanged(ean13: ["{code}"]) {{ isLowStock product {{ currentStock }} }} }}')
+    source = running.source(f'subscription {{ lowStockChanged(ean13: ["{code}"]) {{ isLowStock product {{ quantity }} }} }}')
     async with source.connected(**EVENTS):
         for type_, quantity in (("in", 3), ("in", 1), ("out", 2), ("out", 1), ("in", 5)):
             await running.pantry.moved(type_, quantity, code)
         found = [event["lowStockChanged"] for event in data_of(await source.take(3, within=20))]
     assert found == [
-        {"isLowStock": False, "product": {"currentStock": 3}},
-        {"isLowStock": True, "product": {"currentStock": 2}},
-        {"isLowStock": False, "product": {"currentStock": 6}},
+        {"isLowStock": False, "product": {"quantity": "3"}},
+        {"isLowStock": True, "product": {"quantity": "2"}},
+        {"isLowStock": False, "product": {"quantity": "6"}},
     ]
 
 

@@ -56,9 +56,9 @@ from tests.support.waiting import wait_until
 
 PRODUCTS = 5
 STOCKED = """query {
-    one: product(ean13: "%s") { currentStock movements(first: 1) { nodes { stockAfter product { currentStock } } } }
-    products { nodes { ean13 currentStock movements(first: 1) { nodes { stockAfter } } } }
-    movements(first: 1) { nodes { ean13 stockAfter } }
+    one: product(ean13: "%s") { quantity movements(first: 1) { nodes { quantityAfter product { quantity } } } }
+    products { nodes { ean13 quantity movements(first: 1) { nodes { quantityAfter } } } }
+    movements(first: 1) { nodes { ean13 quantityAfter } }
 }"""
 
 
@@ -150,15 +150,17 @@ async def running(url: str) -> AsyncIterator[Ledger]:
 def contradictions(found: Any, running: Ledger, code: str) -> list[str]:
     """How a result of STOCKED contradicts itself, or the fold of the log at its sequence."""
     data, sequence = found["data"], found["extensions"]["sequence"]
-    stocks = {one: running.stock(one, sequence) for one in running.stocks}
-    claims = [("one", code, data["one"]["currentStock"])]
+    stocks = {one: str(running.stock(one, sequence)) for one in running.stocks}
+    claims = [("one", code, data["one"]["quantity"])]
     for node in data["one"]["movements"]["nodes"]:
-        claims += [("its movement", code, node["stockAfter"]), ("its movement's product", code, node["product"]["currentStock"])]
+        claims += [("its movement", code, node["quantityAfter"]), ("its movement's product", code, node["product"]["quantity"])]
     for node in data["products"]["nodes"]:
-        claims.append(("list", node["ean13"], node["currentStock"]))
-        claims += [("list, movement", node["ean13"], one["stockAfter"]) for one in node["movements"]["nodes"]]
-    claims += [("newest movement", node["ean13"], node["stockAfter"]) for node in data["movements"]["nodes"]]
-    return [f"{what} of {of}: {stock}, at {sequence} it is {stocks[of]}" for what, of, stock in claims if stock != stocks[of]]
+        claims.append(("list", node["ean13"], node["quantity"]))
+        claims += [("list, movement", node["ean13"], one["quantityAfter"]) for one in node["movements"]["nodes"]]
+    claims += [("newest movement", node["ean13"], node["quantityAfter"]) for node in data["movements"]["nodes"]]
+    return [
+        f"{what} of {of}: {stock}, at {sequence} it is {stocks[of]}" for what, of, stock in claims if stock != str(stocks[of])
+    ]
 
 
 async def test_under_writes_a_result_is_the_fold_of_the_log_at_its_sequence(running: Ledger) -> None:
@@ -184,11 +186,11 @@ async def test_under_writes_a_result_is_the_fold_of_the_log_at_its_sequence(runn
 
 async def test_a_result_waits_for_the_sequence_that_is_asked_for(running: Ledger) -> None:
     code = code_of(1)
-    query = f'{{ product(ean13: "{code}") {{ currentStock }} }}'
+    query = f'{{ product(ean13: "{code}") {{ quantity }} }}'
     for number in range(1, 6):
         sequence = await running.book(code, 1)
         found = await running.ask(query, min_sequence=sequence)
-        assert found == {"data": {"product": {"currentStock": number}}, "extensions": {"sequence": sequence}}
+        assert found == {"data": {"product": {"quantity": str(number)}}, "extensions": {"sequence": sequence}}
     # Its first query is prepared within this time, also on a busy machine: otherwise the result is that the time is over.
     hasty = Evaluator(running.evaluator.function, QueryLimits(seconds=2))
     late = await hasty.evaluate(GraphQLRequest(query, min_sequence=10_000))
@@ -213,7 +215,7 @@ async def test_a_wait_for_a_sequence_ends_in_time_if_the_tables_do_not_answer(
 @pytest.mark.real
 async def test_a_result_without_the_commit_that_is_asked_for_is_refused(running: Ledger) -> None:
     """The tables are past the commit, and leave it out: its aggregate is parked."""
-    query = f'{{ product(ean13: "{code_of(1)}") {{ currentStock }} }}'
+    query = f'{{ product(ean13: "{code_of(1)}") {{ quantity }} }}'
     sequence = (await running.log.head()).last
     parked = Parked(
         projection=MODEL.projections[0].name,
@@ -230,7 +232,7 @@ async def test_a_result_without_the_commit_that_is_asked_for_is_refused(running:
     refused = await running.evaluator.evaluate(GraphQLRequest(query, min_sequence=sequence))
     assert (refused.outcome, "data" in refused.document) == (QueryOutcome.PARKED, False)
     assert refused.document["errors"][0]["extensions"]["code"] == "PARKED"
-    assert (await running.ask(query, min_sequence=sequence - 1))["data"] == {"product": {"currentStock": 0}}
+    assert (await running.ask(query, min_sequence=sequence - 1))["data"] == {"product": {"quantity": "0"}}
     async with server.listening(Settings(port=0), _served(running.evaluator)) as address, aiohttp.ClientSession() as http:
         place = f"http://127.0.0.1:{address.port}/function/pantry"
         async with http.post(place, data=query, headers={"Min-Seq": str(sequence)}) as answer:

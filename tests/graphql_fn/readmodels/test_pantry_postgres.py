@@ -17,16 +17,17 @@ pytestmark = pytest.mark.real
 
 QUERIES = (
     """{ products(first: 40) { edges { cursor node { name active createdAt updatedAt category { name }
-        stock(asOf: "2026-01-03T12:00:00Z")
+        quantityAt(time: "2026-01-03T12:00:00Z")
         movements(first: 2) { edges { cursor node { id createdAt product { name } reversedBy { id } } } } } } } }""",
     "{ categories(first: 9) { nodes { id products(last: 2) { nodes { ean13 } pageInfo { hasPreviousPage startCursor } } } } }",
-    """{ movements(from: "2026-01-02T00:00:05Z", to: "2026-01-04T00:00:00Z", type: in, last: 5) {
+    """{ movements(filter: {from: "2026-01-02T00:00:05Z", to: "2026-01-04T00:00:00Z", kind: IN}, last: 5) {
         nodes { id } pageInfo { startCursor } } }""",
-    f"""{{ product(ean13: "{code_of(3)}", asOf: "{moved_at(3, 1).isoformat()}") {{ currentStock }}
+    f"""{{ product(ean13: "{code_of(3)}", asOf: "{moved_at(3, 1).isoformat()}") {{ quantity }}
         stockReport {{ totalProducts lowStockProducts }} early: stockReport(asOf: "2026-01-03T00:00:00Z") {{ totalProducts }}
-        products(lowStock: true, first: 2, search: "prod", asOf: "2026-01-03T00:00:00Z") {{ nodes {{ name updatedAt }} }} }}""",
-    """{ consumption(from: "2026-01-01T00:00:00Z", first: 3) { nodes { name in out net } }
-        shoppingList { nodes { ean13 suggested } } }""",
+        products(filter: {{low: true, search: "prod"}}, first: 2, asOf: "2026-01-03T00:00:00Z") {{
+            nodes {{ name updatedAt }} }} }}""",
+    """{ consumption(from: "2026-01-01T00:00:00Z", first: 3) { nodes { name amountIn amountOut amountNet } }
+        shoppingList { nodes { ean13 amount } } }""",
 )
 RESUMED = f"""query($after: String, $before: String) {{
     movements(first: 3, after: $after) {{ nodes {{ id }} }}

@@ -92,7 +92,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run
 
 
 async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk(running: Running) -> None:
-    query = """query($url: String!) { repo(url: $url) { id url status projects { nodes {
+    query = """query($url: String!) { repo(url: $url) { id url state projects { nodes {
         name modulePath problem
         latestAnalysis { commitSha exceeded totalFunctions flags average functions(first: 1) {
             nodes { function crap complexity coverage file line } pageInfo { hasNextPage } } }
@@ -101,7 +101,7 @@ async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk
     before = await running.statements()
     repo = (await running.ask(query, url=URL))["repo"]
     assert await running.statements() - before == 3  # the repository, the latest of all projects, and their histories
-    assert (repo["url"], repo["status"]) == (URL, "ready")
+    assert (repo["url"], repo["state"]) == (URL, "READY")
     projects = repo["projects"]["nodes"]
     assert [project["name"] for project in projects] == [".", "p1", "p2"]
     for project, task in zip(projects, running.tasks[1], strict=True):
@@ -158,8 +158,8 @@ async def test_functions_can_be_those_from_a_value_up_or_of_a_package_page_by_pa
     query = """query($task: ID!, $after: String) { analysis(task: $task) { id
         all: functions(first: 2, after: $after) { nodes { name } pageInfo { endCursor hasNextPage hasPreviousPage } }
         last: functions(last: 1) { nodes { name } }
-        risky: functions(minCrap: 12) { nodes { name receiver } }
-        none: functions(package: "other") { nodes { name } } } }"""
+        risky: functions(filter: {minCrap: 12}) { nodes { name receiver } }
+        none: functions(filter: {package: "other"}) { nodes { name } } } }"""
     first = (await running.ask(query, task=running.tasks[0][0]))["analysis"]
     assert [node["name"] for node in first["all"]["nodes"]] == ["Parse", "Put"]
     assert (first["last"]["nodes"], first["none"]["nodes"]) == ([{"name": "Get"}], [])
@@ -192,10 +192,10 @@ async def test_a_cursor_among_functions_belongs_to_one_report_in_one_order(runni
 
 
 async def test_the_history_of_a_project_can_be_read_from_either_end(running: Running) -> None:
-    analysis = (await running.ask("{ analyses(first: 1) { nodes { id project } } }"))["analyses"]["nodes"][0]
+    analysis = (await running.ask("{ analyses(first: 1) { nodes { historyId project } } }"))["analyses"]["nodes"][0]
     query = """query($id: ID!) { forth: history(id: $id) { nodes { taskId task { ref } rescoredFrom } }
         back: history(id: $id, last: 1) { nodes { taskId } pageInfo { hasPreviousPage } } }"""
-    found = await running.ask(query, id=analysis["id"])
+    found = await running.ask(query, id=analysis["historyId"])
     newest, oldest = running.tasks[1][0], running.tasks[0][0]
     assert found["forth"]["nodes"] == [
         {"taskId": newest, "task": {"ref": "two"}, "rescoredFrom": None},
@@ -205,8 +205,9 @@ async def test_the_history_of_a_project_can_be_read_from_either_end(running: Run
 
 
 async def test_tasks_have_their_attempts_repositories_and_results_with_one_statement_each(running: Running) -> None:
-    query = """{ tasks(all: true, status: completed) { nodes { id project ref status stage repo { url } rescoredFrom { id }
-        attempts { number worker outcome stages { stage durationMs } } analysis { commitSha repo { id } uncovered { path } }
+    query = """{ tasks(filter: {seen: true, state: COMPLETED}) { nodes { id project ref state stage repo { url }
+        rescoredFrom { id } attempts { number worker outcome stages { stage durationMs } }
+        analysis { commitSha repo { id } uncovered { path } }
     } } }"""
     before = await running.statements()
     tasks = (await running.ask(query))["tasks"]["nodes"]
@@ -218,7 +219,9 @@ async def test_tasks_have_their_attempts_repositories_and_results_with_one_state
         assert [stage["stage"] for stage in attempt["stages"]] == ["clone", "test", "store"] or attempt["stages"]
         assert task["repo"] == {"url": URL}
         assert task["analysis"]["commitSha"] == ("b" if task["ref"] == "two" else "a") * 40
-    data = await running.ask("{ repos(status: ready) { nodes { tasks(first: 4) { nodes { id } pageInfo { hasNextPage } } } } }")
+    data = await running.ask(
+        "{ repos(filter: {state: READY}) { nodes { tasks(first: 4) { nodes { id } pageInfo { hasNextPage } } } } }"
+    )
     [repo] = data["repos"]["nodes"]
     assert repo["tasks"] == {"nodes": [{"id": task["id"]} for task in tasks[:4]], "pageInfo": {"hasNextPage": True}}
     none = await running.ask('{ task(id: "task-0") { id } analysis(task: "task-0") { id } repo(id: "none") { id } }')
@@ -247,7 +250,7 @@ def _innermost(type_: Any) -> str:
 
 
 async def test_task_changes_are_followed_with_what_they_led_to(running: Running) -> None:
-    subscription = "subscription { taskChanged { event deleted task { id project status analysis { exceeded } } } }"
+    subscription = "subscription { taskChanged { event deleted task { id project state analysis { exceeded } } } }"
     async with aiohttp.ClientSession(running.gateway.url, timeout=aiohttp.ClientTimeout(total=60)) as http:
         source = EventSource(http, f"/function/tracker?query={quote(subscription)}")
         seen: list[Any] = []
@@ -272,7 +275,7 @@ async def test_task_changes_are_followed_with_what_they_led_to(running: Running)
         assert events[:2] == ["TaskQueued", "TaskStarted"]
         assert len(events) == len(set(events)) + events.count("TaskStageReached") - 1
         completed = next(change for change in of(task) if change["event"] == "TaskCompleted")
-        assert completed["task"]["status"] == "completed"
+        assert completed["task"]["state"] == "COMPLETED"
         assert completed["task"]["analysis"] == {"exceeded": 1}
     assert seen[-1]["task"]["id"] == ids[0]
 
@@ -314,7 +317,7 @@ async def test_each_object_has_an_id_of_its_own_by_which_node_finds_it(running: 
 
 async def test_lists_have_orders_conditions_and_a_length(running: Running) -> None:
     query = """query($repo: ID!, $after: String) {
-        all: tasks(filter: {repo: $repo, state: COMPLETED, seen: true}) { totalCount nodes { id state status } }
+        all: tasks(filter: {repo: $repo, state: COMPLETED, seen: true}) { totalCount nodes { id state } }
         old: tasks(first: 2, after: $after, orderBy: {field: UPDATED_AT, direction: ASC}, filter: {seen: true}) {
             totalCount nodes { id updatedAt } pageInfo { endCursor } }
         analyses { totalCount } repos(filter: {state: READY}) { totalCount nodes { state tasks { totalCount } } }
@@ -322,7 +325,7 @@ async def test_lists_have_orders_conditions_and_a_length(running: Running) -> No
     repo = (await running.ask("{ repos { nodes { id } } }"))["repos"]["nodes"][0]["id"]
     first = await running.ask(query, repo=repo)
     assert first["all"]["totalCount"] == len(first["all"]["nodes"]) >= 2 * PROJECTS
-    assert {(node["state"], node["status"]) for node in first["all"]["nodes"]} == {("COMPLETED", "completed")}
+    assert {node["state"] for node in first["all"]["nodes"]} == {"COMPLETED"}
     assert (first["analyses"]["totalCount"], first["none"]["totalCount"]) == (PROJECTS, 0)
     [ready] = first["repos"]["nodes"]
     assert (ready["state"], ready["tasks"]["totalCount"]) == ("READY", first["old"]["totalCount"])
