@@ -7,7 +7,7 @@ from eventlog.facade import facade
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
     from eventlog.commands import Commands, CommandStep, Outcome, nothing_sent
-    from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Position, Proposal, RecordedEvent
+    from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Position
     from eventlog.decider import Decider
     from eventlog.errors import (
         AggregateDamaged,
@@ -40,7 +40,7 @@ else:
         __name__,
         {
             "eventlog.commands": "CommandStep Commands Outcome nothing_sent",
-            "eventlog.commit": "AggregateId Commit Context NewCommit NewEvent Position Proposal RecordedEvent",
+            "eventlog.commit": "AggregateId Commit Context NewCommit NewEvent Position",
             "eventlog.decider": "Decider",
             "eventlog.errors": (
                 "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken LogDamaged "
@@ -62,8 +62,8 @@ __all__ = [
     "ERASED", "MISSING", "PROCESS", "SEALED", "SEND", "AggregateDamaged", "AggregateId", "BlobMissing", "Ciphertext",
     "CommandStep", "Commands", "Commit", "Conflict", "Context", "Decider", "EventFilter", "EventLog", "EventLogError", "Head",
     "IncarnationChanged", "KeyReused", "KeyTaken", "LogDamaged", "LogDiverged", "LogTruncated", "NewCommit", "NewEvent",
-    "Outcome", "OutcomeUnknown", "Page", "PersonalDataCipher", "Position", "Proposal", "Record", "RecordedEvent", "Registry",
-    "SequenceGap", "SpanKind", "Stages", "TooLarge", "Trace", "Unavailable", "UndecodableCommit", "during", "event_records",
-    "hex_digits", "message_attributes", "nothing_sent", "personal", "record_span", "recording_spans", "search_events", "tick",
-    "until_one_ends", "until_tick", "write_private",
+    "Outcome", "OutcomeUnknown", "Page", "PersonalDataCipher", "Position", "Record", "Registry", "SequenceGap", "SpanKind",
+    "Stages", "TooLarge", "Trace", "Unavailable", "UndecodableCommit", "during", "event_records", "hex_digits",
+    "message_attributes", "nothing_sent", "personal", "record_span", "recording_spans", "search_events", "tick", "until_one_ends",
+    "until_tick", "write_private",
 ]  # fmt: skip

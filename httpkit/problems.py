@@ -18,7 +18,7 @@ from aiohttp import web
 from httpkit.errors import FieldError, HttpkitError
 
 MEDIA_TYPE = "application/problem+json"
-INTERNAL = "internal server error"
+INTERNAL_ERROR = "internal server error"
 """The only thing that an answer says about a fault of ours."""
 RETRY_AFTER = 1
 """Seconds after which a client may try again if an error does not say otherwise."""
@@ -174,7 +174,7 @@ class Problems:
             return self._of_framework(error, instance, request_id)
         status = status_of(error) or HTTPStatus.INTERNAL_SERVER_ERROR
         if status is HTTPStatus.INTERNAL_SERVER_ERROR:
-            return self.response(status, INTERNAL, instance=instance, request_id=request_id)
+            return self.response(status, INTERNAL_ERROR, instance=instance, request_id=request_id)
         own = error if isinstance(error, HttpkitError) else None
         return self.response(
             status,

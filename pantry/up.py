@@ -19,7 +19,7 @@ from httpkit import ListenAddress
 from pantry.serve import SERVICE, serve
 from pantry.settings import Settings
 from servicekit import keep_running, mend
-from terminalkit import announced
+from terminalkit import announced_system
 
 _USER = BrokerUser(name="pantry")
 _log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
                 "PANTRY_MONITORING_URL": server.monitoring_url,
                 "PANTRY_DATABASE_URL": own.database_url,
             }
-            stack.enter_context(announced("pantry up", variables))
+            stack.enter_context(announced_system("pantry up", variables))
             show(
                 f"pantry {version('gctd')}\n"
                 f"  page   {page}\n"

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         Table,
         timestamp_text,
     )
-    from projections.queries.snapshots import SnapshotQueries
     from projections.queries.sql import (
         MOST_KEYS,
         FoundPart,
@@ -42,10 +41,10 @@ if TYPE_CHECKING:
         count_of,
         counts_for,
         fetch_for,
-        found,
         grouped,
         keyed,
         listed,
+        selected,
     )
     from projections.store import Argument, Checkpoint, CheckpointOutcome, Queryable, Row, Step, Store
 else:
@@ -60,9 +59,9 @@ else:
             "projections.model": (
                 "KEYS Change Column Delete Projection Put ReadModel SettingNames StreamSetting Table timestamp_text"
             ),
-            "projections.queries.snapshots": "SnapshotQueries",
             "projections.queries.sql": (
-                "MOST_KEYS FoundPart JoinedList ListPart SortOrder Sql count_of counts_for fetch_for found grouped keyed listed"
+                "MOST_KEYS FoundPart JoinedList ListPart SortOrder Sql count_of counts_for fetch_for grouped keyed "
+                "listed selected"
             ),
             "projections.store": "Argument Checkpoint CheckpointOutcome Queryable Row Step Store",
         },
@@ -71,7 +70,7 @@ else:
 __all__ = [
     "KEYS", "MOST_KEYS", "AggregateParked", "Argument", "ArgumentRefused", "Behind", "Change", "Checkpoint", "CheckpointOutcome",
     "Column", "Delete", "FoundPart", "JoinedList", "ListPart", "MigrationError", "Migrations", "Projection", "ProjectionError",
-    "ProjectorStopped", "Put", "Queryable", "ReadModel", "Row", "SettingNames", "SnapshotQueries", "SortOrder", "Sql", "Step",
-    "Store", "StoreDamaged", "StoreForeign", "StoreUnavailable", "StreamSetting", "Table", "count_of", "counts_for", "fetch_for",
-    "found", "grouped", "keyed", "listed", "timestamp_text",
+    "ProjectorStopped", "Put", "Queryable", "ReadModel", "Row", "SettingNames", "SortOrder", "Sql", "Step", "Store",
+    "StoreDamaged", "StoreForeign", "StoreUnavailable", "StreamSetting", "Table", "count_of", "counts_for", "fetch_for",
+    "grouped", "keyed", "listed", "selected", "timestamp_text",
 ]  # fmt: skip

@@ -23,11 +23,11 @@ from eventlog import (
     EventLogError,
     LogDamaged,
     Position,
-    RecordedEvent,
     SequenceGap,
     Unavailable,
     UndecodableCommit,
 )
+from eventlog.commit import RecordedEvent
 from httpkit.sse.frames import LAST_INDEX, Frame
 from httpkit.sse.hub import Hub
 

@@ -40,7 +40,7 @@ from projections.rebuild.report import ReadModelReport, standing
 from projections.store import Parked, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker.broker_watch import BrokerWatch, raise_if_failing
-from servicekit.broker.monitoring import addresses
+from servicekit.broker.monitoring import monitoring_addresses
 from servicekit.feed import CommitFrames, Feed
 from servicekit.parts import Part, ProcessParts
 
@@ -171,7 +171,7 @@ class ReadSide:
         self._max_lag = max_lag
         self._until = 0
         """The end of the log at the start, which the tables need at least."""
-        self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url), declared)
+        self.broker = BrokerWatch(connection, model.stream, log.writes, monitoring_addresses(monitoring_url), declared)
         """Looks at the broker, for the health of writes."""
         reader, memory = MessageReader(connection, model.stream), KeptScrubs(store, model.stream)
         self.scrubber = LogScrubber(reader, model.registry, log.head, folds=model.folds, memory=memory)

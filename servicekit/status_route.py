@@ -153,7 +153,7 @@ class ReadModelBody:
         )
 
 
-EXAMPLE = {
+PROJECTIONS_EXAMPLE = {
     "read_model": "tracker",
     "stream": "TRACKER",
     "incarnation": "5f96c0f1da0d10873a959c573bb8deeb",

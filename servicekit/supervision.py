@@ -61,7 +61,7 @@ async def keep_running(
         changed()
         if time.monotonic() - since > _SETTLED:
             delay = _FIRST_DELAY
-        say(f"{program.name} ended {describe(status)}, starting it again in {delay:g} s")
+        say(f"{program.name} ended {describe_exit(status)}, starting it again in {delay:g} s")
         await asyncio.sleep(delay)
         delay, since = min(delay * 2, _LONGEST_DELAY), time.monotonic()
         try:
@@ -91,7 +91,7 @@ async def mend(server: EmbeddedServer, say: Callable[[str], None]) -> NoReturn:
             await asyncio.sleep(_MEND_AT_MOST_EVERY)
 
 
-def describe(status: int) -> str:
+def describe_exit(status: int) -> str:
     """Return in words how a process ended: `with status 1`, `by SIGKILL`."""
     return f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
 

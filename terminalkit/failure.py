@@ -61,7 +61,7 @@ class Explainer:
             case Failure():
                 return error
             case click.UsageError():
-                named = name_of(error.ctx) if error.ctx is not None else what
+                named = command_name(error.ctx) if error.ctx is not None else what
                 return Failure(named, _sentence(error), exit_code=ExitCode.USAGE, hint=self._help(named))
             case click.ClickException():
                 return Failure(what, _sentence(error))
@@ -89,7 +89,7 @@ class Explainer:
         return f"{self.program} --help" if what == self.program else f"{self.program} {what} --help"
 
 
-def name_of(ctx: click.Context) -> str:
+def command_name(ctx: click.Context) -> str:
     """The command as the user named it, without the program: `repo add`."""
     return ctx.command_path.partition(" ")[2] or ctx.command_path
 

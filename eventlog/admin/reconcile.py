@@ -112,7 +112,7 @@ class Drift:
 
 
 async def plan_changes(connection: Connection, declarations: Declarations, *, new_keys: bool = False) -> list[Drift]:
-    """Return the differences on the server, without changing it. `new_keys` as in `apply`. Raises Unavailable."""
+    """Return the differences on the server, without changing it. `new_keys` as in `apply_declarations`. Raises Unavailable."""
     found = await asyncio.gather(
         *(_stream_info(connection, stream.name) for stream in declarations.streams),
         *(_consumer_info(connection, consumer) for consumer in declarations.consumers),

@@ -198,7 +198,7 @@ class ChildServer(ABC):
         """Run its program, which the kernel ends with this process; `mode` opens the file for its `output`."""
         with output.open(mode) as file:
             self._process = subprocess.Popen(
-                launch.attached(command, end=self.end_signal, account=account),
+                launch.attached_command(command, end=self.end_signal, account=account),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

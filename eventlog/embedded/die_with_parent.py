@@ -16,7 +16,7 @@ from collections.abc import Sequence
 _PR_SET_PDEATHSIG = 1
 
 
-def attached(command: Sequence[str], *, end: signal.Signals = signal.SIGTERM, account: int | None = None) -> list[str]:
+def attached_command(command: Sequence[str], *, end: signal.Signals = signal.SIGTERM, account: int | None = None) -> list[str]:
     """The command line that runs `command` (its program by full path) so that it is sent `end` when this process ends.
 
     `account` is the id of user and group that it runs as, where root starts it. Linux only: elsewhere the command runs on.

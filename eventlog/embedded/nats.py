@@ -253,7 +253,7 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
-def obstacle(port: int) -> str | None:
+def port_obstacle(port: int) -> str | None:
     """Return the reason why a port of 127.0.0.1 cannot be listened on; None if it can."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -266,7 +266,7 @@ def obstacle(port: int) -> str | None:
 
 def next_free_port(first: int) -> int:
     """Return the first port of 127.0.0.1 from `first` on that can be listened on; any free one if the next hundred cannot."""
-    return next((port for port in range(first, first + 100) if obstacle(port) is None), 0) or free_port()
+    return next((port for port in range(first, first + 100) if port_obstacle(port) is None), 0) or free_port()
 
 
 # The server

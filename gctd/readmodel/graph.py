@@ -22,9 +22,9 @@ from projections import (
     count_of,
     counts_for,
     fetch_for,
-    found,
     grouped,
     keyed,
+    selected,
 )
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class TrackerGraph:
 
     async def repos(self, part: ListPart, order: SortOrder = REPOS, *, status: str | None = None) -> FoundPart[RepoView]:
         """Repositories in an order."""
-        return await found(self._store, _repos(status), order, part, RepoView.of)
+        return await selected(self._store, _repos(status), order, part, RepoView.of)
 
     async def count_repos(self, *, status: str | None = None) -> int:
         """The number of repositories."""
@@ -55,7 +55,7 @@ class TrackerGraph:
 
     async def tasks(self, part: ListPart, order: SortOrder = TASKS, **conditions: Any) -> FoundPart[TaskView]:
         """Return the tasks that are neither hidden nor seen, in an order. `all_` includes seen tasks."""
-        return await found(self._store, _tasks(**conditions), order, part, TaskView.of)
+        return await selected(self._store, _tasks(**conditions), order, part, TaskView.of)
 
     async def count_tasks(self, **conditions: Any) -> int:
         """The number of such tasks."""
@@ -63,7 +63,7 @@ class TrackerGraph:
 
     async def latest_analyses(self, part: ListPart, *, repo: str | None = None) -> FoundPart[AnalysisView]:
         """The latest analysis of each project, by repository and project."""
-        return await found(self._store, _latest(repo), LATEST_ANALYSES, part, AnalysisView.of)
+        return await selected(self._store, _latest(repo), LATEST_ANALYSES, part, AnalysisView.of)
 
     async def count_latest_analyses(self, *, repo: str | None = None) -> int:
         """The number of projects that have an analysis."""
@@ -125,8 +125,8 @@ class TrackerGraph:
 
     async def latest_of(self, ids: Sequence[str]) -> Mapping[str, AnalysisView]:
         """The latest analysis of each project that has one of these analysis ids, as in `latest_analyses`."""
-        found = await self._analyses_of(PROJECTS, ids, ListPart(limit=1), _ON_TRACKED_REF)
-        return {id_: part.items[0] for id_, part in found.items()}
+        latest = await self._analyses_of(PROJECTS, ids, ListPart(limit=1), _ON_TRACKED_REF)
+        return {id_: part.items[0] for id_, part in latest.items()}
 
     async def _analyses_of(
         self, parents: str, ids: Sequence[str], part: ListPart, of: JoinedList

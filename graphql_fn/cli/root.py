@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from terminalkit import Command, ExitCode, Program, variable
+from terminalkit import Command, ExitCode, Program, completion_variable
 
 PROGRAM = Program(
     name="graphql-fn",
@@ -37,7 +37,9 @@ _WORD = re.compile("[a-z]+(-[a-z]+)*")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    return PROGRAM.run(given if os.environ.get(variable(PROGRAM.name)) else with_command(given, piped=not sys.stdin.isatty()))
+    return PROGRAM.run(
+        given if os.environ.get(completion_variable(PROGRAM.name)) else with_command(given, piped=not sys.stdin.isatty())
+    )
 
 
 def with_command(arguments: Sequence[str], *, piped: bool) -> list[str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from httpkit import SHARED, Caller, same
+from httpkit import SHARED_CALLER, Caller, same_secret
 from servicekit.access import SESSION, SessionText, TokenDirectory, TokenText, caller_with, digest, holder
 
 MOST_SESSIONS = 10_000
@@ -46,8 +46,8 @@ class GatewayAccess:
 
     async def by_token(self, text: str) -> Caller | None:
         """See `Access.by_token`."""
-        if self._shared is not None and same(text, self._shared):
-            return SHARED
+        if self._shared is not None and same_secret(text, self._shared):
+            return SHARED_CALLER
         given = TokenText.parse(text)
         directory = None if given is None else self._directories.get(given.service)
         if directory is None:
@@ -59,7 +59,7 @@ class GatewayAccess:
         """See `Access.by_session`."""
         given = SessionText.parse(cookie)
         found = None if given is None else self._open.get(given.id)
-        if given is None or found is None or not same(digest(given.secret), found.digest) or self._now() >= found.end:
+        if given is None or found is None or not same_secret(digest(given.secret), found.digest) or self._now() >= found.end:
             return None
         caller = found.caller
         if caller.realm is None:

@@ -11,7 +11,7 @@ from cattrs.errors import BaseValidationError
 from multidict import MultiMapping
 
 from httpkit.errors import FieldError, suggestion
-from httpkit.messages.decoding import JSON, TEXT, attributes_of, escape, flatten, hook_for, json_name
+from httpkit.messages.decoding import JSON, TEXT, attributes_of, escape, flat_problems, hook_for, json_name
 from httpkit.messages.fields import Hook, Rule, Source, Spec, spec_of
 from httpkit.problems import Invalid
 
@@ -190,7 +190,7 @@ class Binder(Generic[R]):
             values[field.attribute.name] = field.hook(given, field.attribute.type)
         except (ValueError, ArithmeticError, BaseValidationError) as error:
             base = field.error("").pointer
-            for pointer, detail in flatten(error, base or "#"):
+            for pointer, detail in flat_problems(error, base or "#"):
                 errors.append((FieldError(detail, pointer) if base else field.error(detail), status))
 
     def _unknown_parameter(self, name: str) -> FieldError:

@@ -199,21 +199,21 @@ TEXT = _converter(FROM_TEXT, of_text=True)
 """Structures the text of parameters."""
 
 
-def flatten(error: BaseException, pointer: str = "#") -> Iterator[tuple[str, str]]:
+def flat_problems(error: BaseException, pointer: str = "#") -> Iterator[tuple[str, str]]:
     """The pointer and the text of every single thing that was wrong."""
     if isinstance(error, ClassValidationError):
         with_notes, others = error.group_exceptions()
         names = {attribute.name: json_name(attribute) for attribute in attrs.fields(error.cl)}
         for inner, note in with_notes:
-            yield from flatten(inner, f"{pointer}/{escape(names[note.name])}")
+            yield from flat_problems(inner, f"{pointer}/{escape(names[note.name])}")
         for inner in others:
-            yield from flatten(inner, pointer)
+            yield from flat_problems(inner, pointer)
     elif isinstance(error, IterableValidationError):
         items, others = error.group_exceptions()
         for inner, index in items:
-            yield from flatten(inner, f"{pointer}/{escape(str(index.index))}")
+            yield from flat_problems(inner, f"{pointer}/{escape(str(index.index))}")
         for inner in others:
-            yield from flatten(inner, pointer)
+            yield from flat_problems(inner, pointer)
     elif isinstance(error, KeyError):
         yield pointer, "is required"
     else:

@@ -321,11 +321,11 @@ class SharedToken:
 
     async def by_token(self, text: str) -> Caller | None:
         """See `Access.by_token`."""
-        return SHARED if same(text, self.token) else None
+        return SHARED_CALLER if same_secret(text, self.token) else None
 
     async def by_session(self, cookie: str) -> Caller | None:
         """See `Access.by_session`."""
-        return attrs.evolve(SHARED, session="shared") if same(cookie, self._session()) else None
+        return attrs.evolve(SHARED_CALLER, session="shared") if same_secret(cookie, self._session()) else None
 
     async def open_session(self, caller: Caller) -> tuple[str, int]:  # noqa: ARG002 - all clients have one token
         """See `Access.open_session`."""
@@ -342,11 +342,11 @@ class SharedToken:
         return hmac.new(self.token.encode(), self.cookie.encode(), hashlib.sha256).hexdigest()
 
 
-SHARED = Caller(actor="token:auth_token", scope=Scope.ADMIN, name="auth_token", token="auth_token")  # noqa: S106 - a name
+SHARED_CALLER = Caller(actor="token:auth_token", scope=Scope.ADMIN, name="auth_token", token="auth_token")  # noqa: S106 - a name
 """A client with the token of the setting `auth_token`."""
 
 
-def same(given: str, wanted: str) -> bool:
+def same_secret(given: str, wanted: str) -> bool:
     """Return whether two secrets are the same, in a time that does not depend on the place of a difference."""
     return hmac.compare_digest(given.encode(errors="surrogateescape"), wanted.encode())
 

@@ -21,7 +21,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from eventlog.support.timers import TimerQueue
 from httpkit.messages.body import ClientGone
-from httpkit.problems import INTERNAL, Problems
+from httpkit.problems import INTERNAL_ERROR, Problems
 from httpkit.server.reply import Reply
 
 log = structlog.get_logger(__name__)
@@ -164,7 +164,7 @@ class HttpConnection(RequestHandler):
         A client that is gone is not a fault. Its answer is dropped. The log names the kind of a malformed request, and has no
         part of it: that may be a header with a token.
         """
-        detail = INTERNAL
+        detail = INTERNAL_ERROR
         if isinstance(exc, ClientGone):
             log.debug("client is gone", remote=request.remote, reason=str(exc))
         elif status < HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -20,9 +20,9 @@ from projections import (
     count_of,
     counts_for,
     fetch_for,
-    found,
     grouped,
     keyed,
+    selected,
 )
 
 PRODUCTS = SortOrder(("name_key", "ean13"))
@@ -51,11 +51,11 @@ class PantryGraph:
 
     async def products(self, part: ListPart, order: SortOrder = PRODUCTS, **conditions: Any) -> FoundPart[ProductView]:
         """Products in an order; the conditions are as in `PantryQueries.products`."""
-        return await found(self._store, products_sql(**conditions), order, part, ProductView.of)
+        return await selected(self._store, products_sql(**conditions), order, part, ProductView.of)
 
     async def categories(self, part: ListPart) -> FoundPart[CategoryView]:
         """Categories by name."""
-        return await found(self._store, Sql("SELECT * FROM categories WHERE TRUE"), CATEGORIES, part, CategoryView.of)
+        return await selected(self._store, Sql("SELECT * FROM categories WHERE TRUE"), CATEGORIES, part, CategoryView.of)
 
     async def count_products(self, **conditions: Any) -> int:
         """The number of products that meet conditions."""
@@ -68,7 +68,7 @@ class PantryGraph:
     async def movements(self, part: ListPart, order: SortOrder = MOVEMENTS_OF_ALL, **conditions: Any) -> FoundPart[MovementView]:
         """Movements in an order; the conditions are as in `PantryQueries.movements`."""
         first = part if order == MOVEMENTS_OF_ALL else None
-        return await found(self._store, movements_sql(first=first, **conditions), order, part, MovementView.of)
+        return await selected(self._store, movements_sql(first=first, **conditions), order, part, MovementView.of)
 
     async def count_movements(self, **conditions: Any) -> int:
         """The number of movements that meet conditions."""

@@ -14,7 +14,7 @@ import attrs
 
 from pantry.domain.errors import PantryError
 from pantry.domain.quantity import ONE
-from projections.stores import DatabaseAddress, connect, translated
+from projections.stores import DatabaseAddress, connect_postgres, translated
 
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "categories": ("id", "name", "description", "created_at"),
@@ -103,7 +103,7 @@ async def source_rows(url: str, zone: tzinfo) -> AsyncIterator[SourceRows]:
     """
     address = DatabaseAddress(url)
     with translated(address):
-        connection = await connect(address)
+        connection = await connect_postgres(address)
         try:
             await _lock(connection, str(address))
             async with connection.transaction(isolation="repeatable_read", readonly=True):

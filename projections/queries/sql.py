@@ -113,7 +113,7 @@ class SortOrder:
         return ", ".join(f"{prefix}{column}{direction}" for column in self.columns)
 
 
-async def found(store: Queryable, sql: Sql, order: SortOrder, part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
+async def selected(store: Queryable, sql: Sql, order: SortOrder, part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
     """The part of a list that a statement selects, in an order."""
     order.limit(sql, part)
     rows = await store.fetch_in_thread(sql.text, *sql.arguments)

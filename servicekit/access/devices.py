@@ -16,7 +16,7 @@ from eventlog import Context
 from httpkit.errors import HttpkitError
 from httpkit.problems import NotPermitted
 from httpkit.server.callers import Caller, Scope
-from httpkit.server.guard import same
+from httpkit.server.guard import same_secret
 from servicekit.access.issuing import SessionText
 from servicekit.access.service_access import ServiceAccess, end_of
 from servicekit.access.tokens import ClaimPairing, OfferPairing, Session, TokenFull, TokenRefused
@@ -91,7 +91,7 @@ class Devices:
             raise refused
         token = await access.directory.find_newest(given.token)
         offered = None if token is None or not token.is_valid(now) else token.pairing(given.id, now)
-        if token is None or offered is None or not same(access.digest_of(given), offered.digest):
+        if token is None or offered is None or not same_secret(access.digest_of(given), offered.digest):
             raise refused
         made = attrs.evolve(SessionText.make(given.token), id=offered.id)
         end = end_of(token, now + DEVICE)

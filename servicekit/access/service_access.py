@@ -12,8 +12,7 @@ import structlog
 from eventlog import Context
 from eventlog.commands import Commands
 from httpkit.server.callers import Caller, Scope
-from httpkit.server.guard import SHARED as SHARED_CALLER
-from httpkit.server.guard import same
+from httpkit.server.guard import SHARED_CALLER, same_secret
 from servicekit.access.directory import TokenDirectory
 from servicekit.access.issuing import SessionText, TokenText, digest
 from servicekit.access.tokens import COARSE, SHARED, CloseSession, OpenSession, Session, Token, UseToken
@@ -41,7 +40,7 @@ async def holder(directory: TokenDirectory, text: str, now: datetime) -> Token |
     if given is None or given.service != directory.tokens.service:
         return None
     token = await directory.find(given.id)
-    if token is None or not same(given.digest, token.digest) or not token.is_valid(now):
+    if token is None or not same_secret(given.digest, token.digest) or not token.is_valid(now):
         return None
     return token
 
@@ -63,7 +62,7 @@ class ServiceAccess:
 
     async def by_token(self, text: str) -> Caller | None:
         """See `Access.by_token`."""
-        if self.shared is not None and same(text, self.shared):
+        if self.shared is not None and same_secret(text, self.shared):
             return SHARED_CALLER
         token = await holder(self.directory, text, self.now())
         if token is None:
@@ -83,7 +82,7 @@ class ServiceAccess:
         if token is None or not token.is_valid(now):
             return None
         session = token.session(given.id, now)
-        if session is None or not same(self.digest_of(given), session.digest):
+        if session is None or not same_secret(self.digest_of(given), session.digest):
             return None
         if token.id != SHARED:
             self._note_use(token)

@@ -19,7 +19,7 @@ from eventlog.jetstream.api import STREAM_MISSING, Refused, call
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.jetstream.write_health import STREAM_FULL, Look, Room, WriteHealth, Writes, WriteState
 from eventlog.support.timers import tick
-from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_all
+from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_brokers
 
 MOST = timedelta(seconds=2)
 """The difference between two clocks that is taken for none: a look at the broker takes up to a second."""
@@ -174,7 +174,7 @@ class BrokerWatch:
             began = time.monotonic()
             others = [name for name in self._declared if name != self._stream]
             seen, *infos = await asyncio.gather(
-                look_at_all(self._monitoring), *(self._stream_info(name) for name in (self._stream, *others))
+                look_at_brokers(self._monitoring), *(self._stream_info(name) for name in (self._stream, *others))
             )
             self._looked = time.monotonic()
             self._writes.saw(self._look(began, dict(zip((self._stream, *others), infos, strict=True)), seen))

@@ -96,7 +96,7 @@ def disk_room(directory: Path, used: int) -> Room:
     return Room("disk", f"the disk of {directory}", used, used + free, _LEAST_DISK, None, "make room on that disk")
 
 
-def addresses(setting: str | None) -> tuple[str, ...]:
+def monitoring_addresses(setting: str | None) -> tuple[str, ...]:
     """The monitoring addresses in a setting: none, one, or several with commas between."""
     return tuple(part.strip().rstrip("/") for part in (setting or "").split(",") if part.strip())
 
@@ -150,7 +150,7 @@ def explained(fault: str) -> str:
     )
 
 
-async def look_at_all(urls: Sequence[str]) -> Sequence[BrokerState | NotSeen]:
+async def look_at_brokers(urls: Sequence[str]) -> Sequence[BrokerState | NotSeen]:
     """As `look_at`, each of several at the same time; in place of one that cannot be seen is the reason."""
 
     async def one(url: str) -> BrokerState | NotSeen:

@@ -12,7 +12,7 @@ import click
 
 from terminalkit.display.output import Output
 from terminalkit.runtime.coroutine import run
-from terminalkit.runtime.invocation import begin
+from terminalkit.runtime.invocation import begin_invocation
 
 Function = Callable[..., Any]
 
@@ -90,7 +90,7 @@ def command(
         @wraps(work)
         def run_command(ctx: click.Context, /, *, give_up_after: float | None, output: Output, **arguments: Any) -> int:
             given = {name: shlex.quote(value) if isinstance(value, str) else "" for name, value in arguments.items()}
-            invocation = begin(ctx, output, not_found=None if not_found is None else not_found.format(**given))
+            invocation = begin_invocation(ctx, output, not_found=None if not_found is None else not_found.format(**given))
             if logs:
                 _log_to_stderr(verbose=output.verbose)
             return run(work(invocation, **arguments), timeout=give_up_after, busy=busy)

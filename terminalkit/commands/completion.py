@@ -12,9 +12,9 @@ from typing import TypeVar
 import click
 
 from terminalkit.commands.command import Choice, examples
-from terminalkit.commands.program import ASKING, variable
+from terminalkit.commands.program import ASKING, completion_variable
 from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import begin
+from terminalkit.runtime.invocation import begin_invocation
 
 PATIENCE = 0.3
 """Seconds that a server has to answer: a shell that hangs at each tab is worse than one that offers nothing."""
@@ -40,10 +40,10 @@ def completion_command(program: str, what: str) -> click.Command:
     def completion(ctx: click.Context, shell: str) -> int:
         from click.shell_completion import get_completion_class  # noqa: PLC0415 - only here
 
-        output = begin(ctx).output
+        output = begin_invocation(ctx).output
         kind = get_completion_class(shell)
         assert kind is not None, "click knows these shells"
-        output.raw(kind(ctx.find_root().command, {}, program, variable(program)).source() + "\n")
+        output.raw(kind(ctx.find_root().command, {}, program, completion_variable(program)).source() + "\n")
         return ExitCode.OK
 
     return completion

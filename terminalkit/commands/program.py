@@ -94,7 +94,7 @@ class Program:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
-        if instruction := os.environ.get(variable(self.name)):
+        if instruction := os.environ.get(completion_variable(self.name)):
             return self._complete(instruction)
         signal.signal(signal.SIGTERM, _terminate)
         invocation = Invocation(output_for(arguments), self.explainer)
@@ -116,7 +116,7 @@ class Program:
     def _complete(self, instruction: str) -> int:
         from click.shell_completion import shell_complete  # noqa: PLC0415 - a special kind of run
 
-        code = shell_complete(self.group, {}, self.name, variable(self.name), instruction)
+        code = shell_complete(self.group, {}, self.name, completion_variable(self.name), instruction)
         # A question that was not answered in time must not hold up the shell.
         if any(thread.name == ASKING for thread in threading.enumerate()):
             sys.stdout.flush()
@@ -141,7 +141,7 @@ ASKING = "completion"
 """The name of the threads that ask a server for values."""
 
 
-def variable(program: str) -> str:
+def completion_variable(program: str) -> str:
     """The variable that a program's completion script sets, to ask the program for the next words."""
     return f"_{program.upper().replace('-', '_')}_COMPLETE"
 

@@ -13,9 +13,9 @@ from terminalkit.commands.command import examples, output_options
 from terminalkit.config.flags import SettingFlags, SettingSources, show_settings
 from terminalkit.display.output import Output
 from terminalkit.exits import ExitCode
-from terminalkit.failure import name_of
+from terminalkit.failure import command_name
 from terminalkit.runtime.default_broker import check_default_broker
-from terminalkit.runtime.invocation import begin
+from terminalkit.runtime.invocation import begin_invocation
 from terminalkit.runtime.serving import announce, ready_option, run_program
 
 if TYPE_CHECKING:
@@ -60,20 +60,20 @@ at once. A token is set with {token} or in the settings file.""",
     @ready_option
     @click.pass_context
     def run(ctx: click.Context, *, sources: SettingSources[Any], ready_fd: int | None) -> int:
-        output = begin(ctx).output
+        output = begin_invocation(ctx).output
         loaded = sources.load()
         values = loaded.values
         if up is not None:
-            check_default_broker(loaded, name_of(ctx), up=up)
+            check_default_broker(loaded, command_name(ctx), up=up)
         said: Callable[[ListenAddress], None] = announce(output, ready_fd)
         with ExitStack() as stack:
 
             def on_ready(address: ListenAddress) -> None:
-                from terminalkit.config.running import announced  # noqa: PLC0415 - slow, and help does without it
+                from terminalkit.config.running import announced_system  # noqa: PLC0415 - slow, and help does without it
 
                 source = sources.of.source()
                 variables = source.variables(attrs.evolve(values, **effective(values)), ANNOUNCED)
-                stack.enter_context(announced(ctx.command_path, {**variables, f"{source.prefix}_URL": address.url}))
+                stack.enter_context(announced_system(ctx.command_path, {**variables, f"{source.prefix}_URL": address.url}))
                 said(address)
 
             return run_program(serve()(values, on_ready=on_ready), values)
@@ -99,7 +99,7 @@ Secrets are masked.""",
     @output_options
     @click.pass_context
     def show(ctx: click.Context, *, sources: SettingSources[Any], output: Output) -> int:
-        begin(ctx, output)
+        begin_invocation(ctx, output)
         show_settings(output, sources.load(running=("url",)).show())
         return ExitCode.OK
 

@@ -19,7 +19,7 @@ from terminalkit.commands.command import Function
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure, name_of
+from terminalkit.failure import Failure, command_name
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SettingSources(Generic[C]):
         except SettingsError as error:
             why = "; ".join(str(error).splitlines())
             hint = f"{ctx.find_root().info_name} config show --help"
-            raise Failure(name_of(ctx), why, exit_code=ExitCode.USAGE, hint=hint) from error
+            raise Failure(command_name(ctx), why, exit_code=ExitCode.USAGE, hint=hint) from error
 
 
 @attrs.frozen(kw_only=True)

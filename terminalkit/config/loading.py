@@ -25,7 +25,7 @@ import attrs
 from cattrs.errors import BaseValidationError
 
 from httpkit.errors import HttpkitError, suggestion
-from httpkit.messages.decoding import flatten
+from httpkit.messages.decoding import flat_problems
 from terminalkit.config.fields import MASK, Field, SettingInfo, describe, fields_of
 
 C = TypeVar("C")
@@ -116,7 +116,7 @@ def _made(field: Field, origin: str, where: str, make: Any, given: Any) -> tuple
     try:
         return origin, field.check(make(given))
     except (ValueError, ArithmeticError, BaseValidationError) as error:
-        details = "; ".join(detail for _, detail in flatten(error))
+        details = "; ".join(detail for _, detail in flat_problems(error))
         shown = MASK if field.about.secret else repr(given)
         raise _BadValue(f"{where}: {details} (it is {shown})") from error
 

@@ -46,7 +46,7 @@ class RunningSystem:
 
 
 @contextlib.contextmanager
-def announced(name: str, variables: Mapping[str, str]) -> Iterator[None]:
+def announced_system(name: str, variables: Mapping[str, str]) -> Iterator[None]:
     """Announce a system to the commands of this user while the block runs. `name` is the command that runs it.
 
     The variables may have passwords in them, so only their owner can read the file. If it cannot be written, that is logged, and

@@ -12,7 +12,7 @@ import click
 
 from terminalkit.display.output import Output, OutputClosed
 from terminalkit.exits import ExitCode
-from terminalkit.failure import Explainer, Failure, name_of
+from terminalkit.failure import Explainer, Failure, command_name
 
 
 @attrs.define
@@ -58,11 +58,11 @@ class Invocation:
         return failure.exit_code
 
 
-def begin(ctx: click.Context, output: Output | None = None, *, not_found: str | None = None) -> Invocation:
+def begin_invocation(ctx: click.Context, output: Output | None = None, *, not_found: str | None = None) -> Invocation:
     """The run that this context belongs to, which is about its command from now on and reports as `output` does."""
     invocation = ctx.find_object(Invocation)
     assert invocation is not None, "`Program.run` makes one"
-    invocation.what, invocation.not_found = name_of(ctx), not_found
+    invocation.what, invocation.not_found = command_name(ctx), not_found
     invocation.output = output or invocation.output
     return invocation
 

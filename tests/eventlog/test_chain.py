@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from eventlog import AggregateDamaged, AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
+from eventlog import AggregateDamaged, AggregateId, Commit, Context, NewCommit, NewEvent
 from eventlog.commands import Commands, CommandStep
 from eventlog.commands.outcomes import KeyUse
+from eventlog.commit import Proposal
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog

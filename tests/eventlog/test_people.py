@@ -12,10 +12,11 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog import AggregateId, Commit, NewCommit, NewEvent, Proposal, RecordedEvent, Registry, UndecodableCommit
+from eventlog import AggregateId, Commit, NewCommit, NewEvent, Registry, UndecodableCommit
 from eventlog.admin.backup import back_up, restore
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
+from eventlog.commit import Proposal, RecordedEvent
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
 from eventlog.jetstream.keyring import JetStreamKeyring

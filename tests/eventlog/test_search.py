@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
-from eventlog.commit import Appended
+from eventlog import AggregateId, Context, NewCommit, NewEvent
+from eventlog.commit import Appended, Proposal
 from eventlog.history.search import EventFilter, Page, search_events
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import CATEGORY, REGISTRY, Added, Counter

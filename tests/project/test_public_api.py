@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import public_api
 import pytest
-from house import FACES
+from house import FACES, SERVICES
 from reference.names import PACKAGES, Member, surface
 
 from eventlog.facade import facade
@@ -42,6 +43,21 @@ def test_type_checkers_do_not_see_the_lookup_that_gives_any_name(face: str) -> N
 def test_a_package_has_few_faces_besides_its_own() -> None:
     assert [face for face in FACES if "." not in face] == list(PACKAGES)
     assert len(FACES) <= len(PACKAGES) + 8
+
+
+def test_a_face_has_the_names_that_services_and_teaching_texts_import_and_errors() -> None:
+    files = (file for service in SERVICES for file in (ROOT / service).rglob("*.py"))
+    services = (name for file in files for name in _imports(file.read_text(encoding="utf-8")))
+    taught = (name for _, source in _sources() for name in _imports(source))
+    in_prose = {("eventlog.testing", "MemoryLog")}
+    used = {*services, *taught, *in_prose}
+    values = ((face, name, getattr(import_module(face), name)) for face in FACES for name in import_module(face).__all__)
+    unused = [
+        f"{face}.{name}"
+        for face, name, value in values
+        if (face, name) not in used and not (inspect.isclass(value) and issubclass(value, Exception))
+    ]
+    assert unused == [], "take it out of the face: its modules are for the core"
 
 
 def test_a_name_that_a_package_does_not_have_is_none_of_its_attributes() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from eventlog import Commands, Context, EventLog, KeyReused, NewCommit, NewEvent, Proposal
+from eventlog import Commands, Context, EventLog, KeyReused, NewCommit, NewEvent
 from eventlog.admin.declarations import Declarations
 from eventlog.admin.reconcile import apply_declarations
-from eventlog.commit import Appended
+from eventlog.commit import Appended, Proposal
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from projections.keys import CommandKeys

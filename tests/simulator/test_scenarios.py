@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Proposal, Registry
-from eventlog.commit import Appended
+from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Registry
+from eventlog.commit import Appended, Proposal
 from eventlog.jetstream.log import JetStreamLog
 from httpkit.server.callers import Scope
 from servicekit.access.issuing import TokenOffice

@@ -10,7 +10,8 @@ import aiohttp
 import attrs
 import pytest
 
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal, Registry
+from eventlog import AggregateId, NewCommit, NewEvent, Registry
+from eventlog.commit import Proposal
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.serve import SERVICE as TRACKER

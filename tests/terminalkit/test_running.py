@@ -13,7 +13,7 @@ import pytest
 from gctd.settings import SETTINGS
 from pantry.settings import SETTINGS as PANTRY
 from terminalkit.config.loading import SettingsError
-from terminalkit.config.running import SeveralRunning, announced, running_system
+from terminalkit.config.running import SeveralRunning, announced_system, running_system
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
 from terminalkit.runtime.default_broker import check_default_broker
@@ -36,7 +36,7 @@ def files(directory: Path) -> list[Path]:
 
 def test_a_setting_comes_from_the_running_system_unless_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     default = SETTINGS.load().values
-    with announced("gctd up", VARIABLES):
+    with announced_system("gctd up", VARIABLES):
         (file,) = files(tmp_path)
         assert file.stat().st_mode & 0o777 == 0o600, "it has passwords"
         loaded = SETTINGS.load(running=("url",))
@@ -58,7 +58,7 @@ def test_a_setting_comes_from_the_running_system_unless_it_is_set(tmp_path: Path
 
 def test_the_addresses_of_two_systems_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     default = SETTINGS.load().values
-    with announced("gctd up", VARIABLES):
+    with announced_system("gctd up", VARIABLES):
         monkeypatch.setenv("GCTD_URL", "http://elsewhere:1")
         assert SETTINGS.load(running=("nats_url",)).values.nats_url == default.nats_url
         monkeypatch.setenv("GCTD_URL", VARIABLES["GCTD_URL"])
@@ -66,7 +66,7 @@ def test_the_addresses_of_two_systems_are_not_mixed(monkeypatch: pytest.MonkeyPa
 
 
 def test_several_systems_are_named_if_their_values_differ() -> None:
-    with announced("gctd up", VARIABLES), announced("pantry up", {"PANTRY_URL": "http://127.0.0.1:1236"}):
+    with announced_system("gctd up", VARIABLES), announced_system("pantry up", {"PANTRY_URL": "http://127.0.0.1:1236"}):
         assert SETTINGS.load(running=("url",)).values.url == "http://127.0.0.1:1234"
         both = rf"gctd up \(process {os.getpid()}\).*pantry up \(process {os.getpid()}\)|pantry up .*gctd up "
         with pytest.raises(SettingsError, match=both):
@@ -74,12 +74,12 @@ def test_several_systems_are_named_if_their_values_differ() -> None:
         with pytest.raises(SeveralRunning, match="PANTRY_URL"):
             running_system({"PANTRY_URL"}, {})
         assert running_system({"PANTRY_URL"}, {"PANTRY_URL": "http://127.0.0.1:1236"}) is not None
-    with announced("gctd up", VARIABLES), announced("gctd serve", VARIABLES):
+    with announced_system("gctd up", VARIABLES), announced_system("gctd serve", VARIABLES):
         assert SETTINGS.load(running=("url",)).values.url == "http://127.0.0.1:1234"
 
 
 def test_a_file_of_a_database_is_found_from_another_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with announced("bank serve", {"BANK_DATABASE_URL": "sqlite:bank.db", "BANK_NATS_URL": "nats://a"}):
+    with announced_system("bank serve", {"BANK_DATABASE_URL": "sqlite:bank.db", "BANK_NATS_URL": "nats://a"}):
         assert running_system({"BANK_NATS_URL"}, {"BANK_DATABASE_URL": "sqlite:bank.db"}) is not None
         (tmp_path / "below").mkdir()
         monkeypatch.chdir(tmp_path / "below")
@@ -90,17 +90,17 @@ def test_a_file_of_a_database_is_found_from_another_directory(tmp_path: Path, mo
 
 
 def test_a_part_of_a_running_system_is_none_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    with announced("gctd up", VARIABLES), monkeypatch.context() as child:
+    with announced_system("gctd up", VARIABLES), monkeypatch.context() as child:
         child.setattr(os, "getppid", os.getpid)
         child.setattr(os, "getpid", lambda: 1)
-        with announced("gctd serve", VARIABLES | {"GCTD_NATS_URL": "nats://less:rights@c"}):
+        with announced_system("gctd serve", VARIABLES | {"GCTD_NATS_URL": "nats://less:rights@c"}):
             system = running_system({"GCTD_NATS_URL"}, {})
     assert system is not None
     assert (system.name, system.variables["GCTD_NATS_URL"]) == ("gctd up", "nats://a:b@c")
 
 
 def _announce_and_die(ready: multiprocessing.synchronize.Event) -> None:
-    with announced("gctd up", VARIABLES):
+    with announced_system("gctd up", VARIABLES):
         ready.set()
         os.kill(os.getpid(), 9)
 
@@ -119,7 +119,7 @@ def test_a_system_that_was_killed_is_not_found_and_its_file_goes(tmp_path: Path)
 
 def test_a_damaged_file_is_passed_over(tmp_path: Path) -> None:
     for text in ("", "[]", '{"pid": 1}', '{"name": "x", "pid": 1, "parent": 1, "variables": 3}'):
-        with announced("gctd up", VARIABLES):
+        with announced_system("gctd up", VARIABLES):
             (file,) = files(tmp_path)
             file.write_text(text)
             assert running_system({"GCTD_URL"}, {}) is None
@@ -127,7 +127,7 @@ def test_a_damaged_file_is_passed_over(tmp_path: Path) -> None:
 
 def test_a_home_that_cannot_be_written_prevents_no_start(tmp_path: Path) -> None:
     (tmp_path / "terminalkit").write_text("")
-    with announced("gctd up", VARIABLES):
+    with announced_system("gctd up", VARIABLES):
         assert running_system({"GCTD_URL"}, {}) is None
 
 

@@ -13,7 +13,7 @@ from gctd.cli.doctor.finding import Check, DoctorFinding, fail, ok, unknown, war
 from gctd.settings import Settings
 from projections import ProjectionError
 from projections.stores import leader_at
-from servicekit import BrokerState, NotSeen, addresses, look_at_all
+from servicekit import BrokerState, NotSeen, look_at_brokers, monitoring_addresses
 
 _ASKED = 0.5
 _LEAST = 1024
@@ -31,7 +31,7 @@ def store_checks(settings: Settings, broker: Connection | Unavailable) -> Mappin
 
 
 async def _seen(settings: Settings) -> Sequence[BrokerState | NotSeen]:
-    return await look_at_all(addresses(settings.monitoring_url))
+    return await look_at_brokers(monitoring_addresses(settings.monitoring_url))
 
 
 async def _health(settings: Settings) -> DoctorFinding:

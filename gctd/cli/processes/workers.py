@@ -10,7 +10,7 @@ from gctd.cli.options import Sources, setting_options
 from gctd.cli.processes.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.workers import show_workers
-from terminalkit import ExitCode, begin, check_default_broker, examples, name_of, run_program, setting_for
+from terminalkit import ExitCode, begin_invocation, check_default_broker, command_name, examples, run_program, setting_for
 
 
 @click.group(
@@ -40,10 +40,10 @@ def worker(ctx: click.Context, *, sources: Sources, once: bool) -> int:
         if given:
             raise click.UsageError(f"{setting_for(given[0])} is for running a worker, not for `{ctx.invoked_subcommand}`")
         return ExitCode.OK
-    begin(ctx)
+    begin_invocation(ctx)
     loaded = sources.load()
     settings = loaded.values
-    check_default_broker(loaded, name_of(ctx), up="gctd up")
+    check_default_broker(loaded, command_name(ctx), up="gctd up")
     from gctd.worker.main import work  # noqa: PLC0415 - help, completion and the other commands do without it
 
     return run_program(work(settings, once=once), settings)

@@ -17,9 +17,9 @@ from typing import Protocol
 import aiohttp
 import attrs
 
-from eventlog.embedded import attached
+from eventlog.embedded import attached_command
 from gctd.cli.up.console import Console
-from servicekit import Startable, describe
+from servicekit import Startable, describe_exit
 
 START_TIMEOUT = 60.0
 """Seconds within which a service has to be ready, or to say something new about why it is not: it may have much to make first."""
@@ -107,7 +107,7 @@ class ChildProcess:
         self._tail.clear()
         try:
             process = await asyncio.create_subprocess_exec(
-                *attached(self.service.command, end=signal.SIGKILL),
+                *attached_command(self.service.command, end=signal.SIGKILL),
                 env={**os.environ, **self.service.environment},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -169,7 +169,7 @@ class ChildProcess:
                     said, self.why = says, _reason(says)
                     bound.reschedule(asyncio.get_running_loop().time() + START_TIMEOUT)
                 await asyncio.wait([ended], timeout=_POLL)
-        raise self._failure(f"ended {describe(ended.result())}")
+        raise self._failure(f"ended {describe_exit(ended.result())}")
 
     def _failure(self, what: str) -> StartFailed:
         return StartFailed("\n".join([f"{self.name} {what}; the end of its log ({self.log_file}):", *self._tail]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gctd.cli.up.console import Console
-from terminalkit import begin, examples
+from terminalkit import begin_invocation, examples
 
 _HIGHEST = 65_000
 
@@ -72,7 +72,7 @@ def up(
 
     In a cluster the second of each kind listens ten ports above the first, and no proxy is in front of them.
     """
-    begin(ctx)
+    begin_invocation(ctx)
     console = Console(verbose=verbose)
     console.say("loading the programs")
     from gctd.cli.up.run import run_up  # noqa: PLC0415 - help and completion do without it

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eventlog.embedded import attached
+from eventlog.embedded import attached_command
 from gctd.cli.up.console import Console
 from gctd.cli.up.system import System
 
@@ -99,7 +99,7 @@ async def demonstrate(system: System, console: Console) -> None:
 
 
 async def _gctd(arguments: list[str], system: System) -> int:
-    command = attached([sys.executable, "-P", "-m", "gctd", *arguments], end=signal.SIGKILL)
+    command = attached_command([sys.executable, "-P", "-m", "gctd", *arguments], end=signal.SIGKILL)
     process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **system.environment})
     try:
         return await process.wait()

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 from platformdirs import user_cache_path, user_data_path, user_state_path
 
-from terminalkit import checkout
+from terminalkit import checkout_root
 
 _APP = "gctd"
 
@@ -38,7 +38,7 @@ class Places:
         name = "cluster" if cluster else ""
         if directory is not None:
             return cls.below(directory.absolute())
-        if (root := checkout()) is not None:
+        if (root := checkout_root()) is not None:
             return cls.below(root / ".data" / name)
         return cls(user_data_path(_APP) / name, user_state_path(_APP) / name / "log", user_cache_path(_APP) / name)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from eventlog.embedded import free_port, obstacle
+from eventlog.embedded import free_port, port_obstacle
 from terminalkit import ExitCode
 
 DEFAULT_BASE = 8080
@@ -64,13 +64,13 @@ def choose(base: int | None, *, services: int, gateways: int, brokers: int) -> P
     if base is not None:
         ports = above(base)
         for port in _all(ports):
-            if (reason := obstacle(port)) is not None:
+            if (reason := port_obstacle(port)) is not None:
                 raise PortInUse(f"port {port}: {reason}; choose others with --port-base (0: free ports)")
         return ports
     used: int | None = None
     for number in range(_BASES):
         ports = above(DEFAULT_BASE + _APART * number)
-        taken = next((port for port in _all(ports) if obstacle(port) is not None), None)
+        taken = next((port for port in _all(ports) if port_obstacle(port) is not None), None)
         if taken is None:
             note = None if used is None else f"port {used} is in use, so the ports begin at {ports.gctd[0]}"
             return attrs.evolve(ports, note=note)

@@ -23,7 +23,7 @@ from gctd.cli.up.starts import Starts
 from gctd.cli.up.system import DATABASES, System
 from projections.stores import PostgresFailed
 from servicekit import keep_running, mend
-from terminalkit import ExitCode, announced
+from terminalkit import ExitCode, announced_system
 
 EXIT_CODES = {
     StartFailed: ExitCode.FAILURE,
@@ -209,7 +209,7 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
     await supervisor.start(
         *([ChildProcess(program, system.places.logs, console) for program in stage] for stage in system.stages)
     )
-    with ready.shown(system, supervisor.pids), announced("gctd up", system.environment):
+    with ready.shown(system, supervisor.pids), announced_system("gctd up", system.environment):
         console.say(f"all is ready: {time.monotonic() - began:.1f} s")
         console.show(system.screen)
         if demo is not None:

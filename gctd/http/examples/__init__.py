@@ -11,7 +11,7 @@ from gctd.http.examples.functions import FOUND_FUNCTIONS, FUNCTION, FUNCTION_HIS
 from gctd.http.examples.operation import RECORD, STATE, WORKER
 from gctd.http.examples.repositories import CONFIG, REPO, UPDATE
 from gctd.http.examples.tasks import ATTEMPT, QUEUED, TASK
-from servicekit import EXAMPLE as PROJECTIONS
+from servicekit import PROJECTIONS_EXAMPLE as PROJECTIONS
 
 EXAMPLES: Mapping[str, Any] = {
     "list_tasks": [TASK],

@@ -8,7 +8,7 @@ from typing import Any, cast
 import attrs
 import click
 
-from terminalkit import begin, examples, run_program
+from terminalkit import begin_invocation, examples, run_program
 
 _PORT = 8080
 
@@ -33,15 +33,15 @@ def up(ctx: click.Context, *, data_dir: Path | None, host: str, port: int | None
 
     Commands in other terminals find it without PANTRY_URL. Ctrl-C stops it.
     """
-    output = begin(ctx).output
+    output = begin_invocation(ctx).output
     from platformdirs import user_data_path  # noqa: PLC0415 - help and completion do without it
 
     from eventlog.embedded import next_free_port  # noqa: PLC0415 - as above
     from pantry.settings import SETTINGS  # noqa: PLC0415 - as above
     from pantry.up import up as run  # noqa: PLC0415 - as above
-    from terminalkit import checkout  # noqa: PLC0415 - as above
+    from terminalkit import checkout_root  # noqa: PLC0415 - as above
 
-    root = checkout()
+    root = checkout_root()
     data = data_dir or (root / ".data" / "pantry" if root is not None else user_data_path("pantry"))
     chosen = next_free_port(_PORT) if port is None else port
     if port is None and chosen != _PORT:

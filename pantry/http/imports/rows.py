@@ -17,13 +17,13 @@ import attrs
 from cattrs.errors import BaseValidationError
 
 from httpkit import (
-    INTERNAL,
+    INTERNAL_ERROR,
     FieldError,
     Invalid,
     Malformed,
     body_text,
     decode_cell,
-    flatten,
+    flat_problems,
     message,
     parse_body,
     payload,
@@ -106,7 +106,7 @@ class Refusal:
     def of(cls, error: Exception) -> Refusal:
         """The refusal that an error of the write side is."""
         status = status_of(error) or HTTPStatus.INTERNAL_SERVER_ERROR
-        return cls(status, INTERNAL if status is HTTPStatus.INTERNAL_SERVER_ERROR else text_of(error))
+        return cls(status, INTERNAL_ERROR if status is HTTPStatus.INTERNAL_SERVER_ERROR else text_of(error))
 
 
 @attrs.frozen
@@ -137,7 +137,7 @@ def read(raw: bytes, media: str, columns: Columns, structure: Callable[[Mapping[
         try:
             good[number] = structure(row)
         except BaseValidationError as error:
-            wrong = "; ".join(f"{pointer.removeprefix('#/') or 'the row'}: {detail}" for pointer, detail in flatten(error))
+            wrong = "; ".join(f"{pointer.removeprefix('#/') or 'the row'}: {detail}" for pointer, detail in flat_problems(error))
             bad[number] = Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, wrong)
         except ValueError as error:
             bad[number] = Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))

@@ -148,7 +148,7 @@ def _unavailable(address: DatabaseAddress, reason: str, error: Exception) -> Sto
     return StoreUnavailable(f"{address}: {reason}")
 
 
-async def connect(address: DatabaseAddress, *, command_timeout: float | None = None, **settings: str) -> Any:
+async def connect_postgres(address: DatabaseAddress, *, command_timeout: float | None = None, **settings: str) -> Any:
     """A connection that takes and gives values as the driver does, for writers."""
     return await asyncpg.connect(
         address.dsn,

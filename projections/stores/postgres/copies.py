@@ -14,7 +14,7 @@ from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreIn
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, Step
 from projections.stores.postgres import switching
-from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
+from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect_postgres, translated
 from projections.stores.postgres.election import KEY, MIGRATION, PostgresElection
 from projections.stores.postgres.reader import PostgresReader
 from projections.stores.postgres.store import WRITE_TIMEOUT, PostgresStore
@@ -143,7 +143,7 @@ class PostgresCopyReader(PostgresReader):
 async def _beside(address: DatabaseAddress) -> AsyncIterator[tuple[Any, str]]:
     """A connection, and the schema of the live tables."""
     with translated(address):
-        connection = await connect(address, command_timeout=WRITE_TIMEOUT)
+        connection = await connect_postgres(address, command_timeout=WRITE_TIMEOUT)
         try:
             live = await connection.fetchval("SELECT current_schema()")
             if live is None:

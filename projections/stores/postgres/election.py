@@ -20,7 +20,7 @@ from projections.errors import StoreUnavailable
 from projections.store import Checkpoint
 from projections.stores.names import LEASE
 from projections.stores.postgres import lease, writing
-from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
+from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect_postgres, translated
 
 log = structlog.get_logger(__name__)
 
@@ -105,7 +105,9 @@ class PostgresElection:
             while not writer.is_closed():
                 try:
                     if connection is None or connection.is_closed():
-                        connection = await connect(self._address, command_timeout=QUERY_TIMEOUT, synchronous_commit="off")
+                        connection = await connect_postgres(
+                            self._address, command_timeout=QUERY_TIMEOUT, synchronous_commit="off"
+                        )
                     if not await lease.renew(connection, token):
                         log.warning("another process leads by now", database=str(self._address), token=token)
                         writer.terminate()
@@ -119,7 +121,7 @@ class PostgresElection:
     async def _connected(self) -> Any:
         """The connection that would write, kept from one look to the next."""
         if self._candidate is None or self._candidate.is_closed():
-            self._candidate = await connect(self._address, command_timeout=self._write_timeout, lock_timeout=_LOCKED_FOR)
+            self._candidate = await connect_postgres(self._address, command_timeout=self._write_timeout, lock_timeout=_LOCKED_FOR)
         await self._name(self._candidate)
         return self._candidate
 
@@ -151,7 +153,7 @@ class PostgresElection:
         """The checkpoints now, and again whenever a process has moved them; None about once a second if none has."""
         heard = asyncio.Event()
         with translated(self._address):
-            connection = await connect(self._address, command_timeout=QUERY_TIMEOUT)
+            connection = await connect_postgres(self._address, command_timeout=QUERY_TIMEOUT)
         try:
             with translated(self._address):
                 await self._name(connection)
@@ -192,7 +194,7 @@ async def leader_at(url: str) -> lease.Leader | None:
     """The leader on the database at an address; None if there is none. Raises StoreUnavailable."""
     address = DatabaseAddress(url)
     with translated(address):
-        connection = await connect(address, command_timeout=QUERY_TIMEOUT)
+        connection = await connect_postgres(address, command_timeout=QUERY_TIMEOUT)
         try:
             if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", LEASE):
                 return None

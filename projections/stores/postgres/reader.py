@@ -24,7 +24,7 @@ from projections.stores.names import CHECKPOINTS, any_row, quoted
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (
     DatabaseAddress,
-    connect,
+    connect_postgres,
     times_as_text,
     translated,
     without_nul,
@@ -169,7 +169,7 @@ class PostgresReader:
     async def snapshot(self) -> AsyncIterator[Snapshot]:
         """Everything as it is now."""
         with translated(self.address):
-            connection = await connect(self.address)
+            connection = await connect_postgres(self.address)
         try:
             with translated(self.address):
                 await times_as_text(connection)

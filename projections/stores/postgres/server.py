@@ -125,7 +125,9 @@ class PostgresServer(ChildServer):
         shutil.rmtree(draft, ignore_errors=True)
         how = ["--username", _USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"]
         done = subprocess.run(
-            launch.attached([str(binaries / "initdb"), "--pgdata", str(draft), *how], end=signal.SIGKILL, account=account),
+            launch.attached_command(
+                [str(binaries / "initdb"), "--pgdata", str(draft), *how], end=signal.SIGKILL, account=account
+            ),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd="/",

@@ -17,7 +17,7 @@ from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.names import changed_by
 from projections.stores.postgres import lease, schema, switching, writing
-from projections.stores.postgres.connection import connect, translated
+from projections.stores.postgres.connection import connect_postgres, translated
 from projections.stores.postgres.election import MIGRATION, PostgresElection
 from projections.stores.postgres.reader import PostgresReader
 
@@ -52,7 +52,7 @@ class PostgresStore(PostgresReader):
         Raises StoreUnavailable, and StoreForeign for the tables of another program, which it leaves as they are.
         """
         with translated(self.address):
-            connection = await connect(self.address)
+            connection = await connect_postgres(self.address)
             try:
                 async with connection.transaction():
                     await self._election.lock(connection, MIGRATION)
@@ -119,7 +119,7 @@ class PostgresStore(PostgresReader):
         """Run the statements of one migration and record its version, in one transaction."""
         try:
             with translated(self.address):
-                connection = await connect(self.address, lock_timeout=_LOCK_TIMEOUT)
+                connection = await connect_postgres(self.address, lock_timeout=_LOCK_TIMEOUT)
                 try:
                     async with connection.transaction():
                         await connection.execute("SET LOCAL lock_timeout = 0")

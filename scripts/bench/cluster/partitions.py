@@ -26,9 +26,10 @@ import attrs
 import uvloop
 
 from bench.helpers.measuring import show_machine
-from eventlog import AggregateId, Commit, NewCommit, NewEvent, Proposal, Registry
+from eventlog import AggregateId, Commit, NewCommit, NewEvent, Registry
 from eventlog.admin.declarations import EVENT_STREAM, parse
 from eventlog.admin.reconcile import apply_declarations
+from eventlog.commit import Proposal
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.ids import hex_digits

@@ -36,7 +36,7 @@ from bench.helpers.measuring import show_machine
 from bench.helpers.peer_node import NODE
 from bench.helpers.peer_node import installed as yoga_installed
 from bench.helpers.peer_python import ROOT, installed
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import free_port
 from graphql_fn.core.hello import GREETING
 
@@ -77,7 +77,7 @@ def running(command: Sequence[str], port: int, **added: str) -> Iterator[Server]
         "PYTHONPATH": f"{ROOT}:{ROOT / 'scripts'}",
         **added,
     }
-    with subprocess.Popen(attached(command), env=environment, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(attached_command(command), env=environment, stdout=subprocess.DEVNULL) as process:
         try:
             until_open(port)
             yield Server(port, psutil.Process(process.pid))

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import attrs
 
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal
-from eventlog.commit import Appended
+from eventlog import AggregateId, NewCommit, NewEvent
+from eventlog.commit import Appended, Proposal
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.support.ids import hex_digits
 from gctd.broker.blobs import BlobRef, BlobStore

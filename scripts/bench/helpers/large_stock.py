@@ -11,8 +11,7 @@ from uuid import UUID
 
 from bench.helpers.large import CATEGORIES, START, TOGETHER, WORDS, Size, category_of, pieces, proposal
 from bench.helpers.pantry import code
-from eventlog import Proposal
-from eventlog.commit import Appended
+from eventlog.commit import Appended, Proposal
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.support.ids import hex_digits
 from pantry.domain import barcode, category, product

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog import AggregateId, NewCommit, NewEvent
+from eventlog.commit import Proposal
 from eventlog.support.chain import link
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id, profile_path
 from gctd.domain.registry import REGISTRY

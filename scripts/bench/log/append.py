@@ -30,9 +30,10 @@ import uvloop
 from nats.js import JetStreamContext
 
 from bench.helpers.measuring import show_machine
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal, Registry
+from eventlog import AggregateId, NewCommit, NewEvent, Registry
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
+from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream import group_commit
 from eventlog.jetstream.log import JetStreamLog

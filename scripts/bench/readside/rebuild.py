@@ -27,9 +27,10 @@ from typing import Any
 import uvloop
 
 from bench.readside.replay import generate
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog import AggregateId, NewCommit, NewEvent
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
+from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection

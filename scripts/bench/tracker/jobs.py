@@ -36,7 +36,7 @@ import psutil
 from bench.helpers.listening import until_open
 from bench.helpers.measuring import show_machine
 from bench.helpers.peer_python import installed
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import EmbeddedServer, free_port
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.repo.project import Project
@@ -174,7 +174,7 @@ async def running(directory: Path, concurrency: int, stages: int) -> AsyncIterat
         programs = {"serve": ("-m", "gctd", "serve"), "worker": (__file__, "--as-worker")}
         started = {
             name: subprocess.Popen(  # noqa: ASYNC220 - started, not waited for
-                attached([sys.executable, *arguments]), env=environment, stdout=subprocess.DEVNULL
+                attached_command([sys.executable, *arguments]), env=environment, stdout=subprocess.DEVNULL
             )
             for name, arguments in programs.items()
         }
@@ -220,7 +220,7 @@ def beside(peer: Peer, directory: Path, tasks: int, concurrency: int, *, sync: b
     durable = ["--appendonly", "yes", "--appendfsync", "always"] if sync else []
     data = Path(tempfile.mkdtemp(dir=directory))
     command = [found.stdout.strip(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(data), *durable]
-    with subprocess.Popen(attached(command), stdout=subprocess.DEVNULL) as redis:
+    with subprocess.Popen(attached_command(command), stdout=subprocess.DEVNULL) as redis:
         try:
             until_open(port)
             arguments = [str(peer.python), str(PEERS / f"{peer.name}_jobs.py"), str(port), str(tasks), str(concurrency)]

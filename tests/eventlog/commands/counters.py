@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eventlog import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal, Unavailable
+from eventlog import AggregateId, Commit, Context, NewCommit, NewEvent, Unavailable
 from eventlog.commands import Commands, Outcome
 from eventlog.commands.outcomes import KeyUse, uses_in
-from eventlog.commit import Appended
+from eventlog.commit import Appended, Proposal
 from eventlog.port import DEADLINE
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import pytest
 
-from eventlog import Context, KeyReused, OutcomeUnknown, Proposal, TooLarge, Unavailable
+from eventlog import Context, KeyReused, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.commands import Commands, CommandStep, Outcome, nothing_sent
 from eventlog.commands.outcomes import KeyUse
-from eventlog.commit import Appended
+from eventlog.commit import Appended, Proposal
 from eventlog.port import DEADLINE
 from tests.eventlog.commands.counters import KeysInTheLog, Slow, add, history, other_writer
 from tests.support.log.counter import COUNTER, Add, Short

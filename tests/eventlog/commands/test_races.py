@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventlog import Commit, Conflict, OutcomeUnknown, Proposal
+from eventlog import Commit, Conflict, OutcomeUnknown
 from eventlog.commands import Commands
-from eventlog.commit import Appended
+from eventlog.commit import Appended, Proposal
 from eventlog.port import DEADLINE
 from tests.eventlog.commands.counters import ONE, KeysInTheLog, Slow, add, history, other_writer
 from tests.support.log.counter import COUNTER, Add, Short

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventlog import AggregateDamaged, AggregateId, LogTruncated, NewCommit, NewEvent, OutcomeUnknown, Proposal, SequenceGap
+from eventlog import AggregateDamaged, AggregateId, LogTruncated, NewCommit, NewEvent, OutcomeUnknown, SequenceGap
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands import Commands, CommandStep
+from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader

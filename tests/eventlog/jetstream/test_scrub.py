@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog import AggregateId, NewCommit, NewEvent
 from eventlog.admin import scrub
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber, ScrubState
 from eventlog.commands import Commands
+from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader

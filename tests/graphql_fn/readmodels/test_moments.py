@@ -16,7 +16,8 @@ import pytest
 import pytest_asyncio
 from graphql import build_schema
 
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog import AggregateId, NewCommit, NewEvent
+from eventlog.commit import Proposal
 from eventlog.testing.memory import MemoryLog
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function

@@ -19,7 +19,7 @@ import trustme
 from nats.aio.client import Client
 
 from eventlog import Unavailable
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import find_binary, free_port
 from eventlog.jetstream.api import call
 from eventlog.jetstream.keyring import JetStreamKeyring
@@ -68,7 +68,7 @@ async def secured(directory: Path) -> AsyncIterator[Secured]:
     log = directory / "nats-server.log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *attached([str(find_binary()), "--config", str(ROOT / "deploy" / "nats-server.conf")]),
+            *attached_command([str(find_binary()), "--config", str(ROOT / "deploy" / "nats-server.conf")]),
             env=environment,
             stdout=output,
             stderr=output,

@@ -20,7 +20,7 @@ import pytest
 import trustme
 import yaml
 
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import free_ports
 from gctd.scan.isolation import cgroups
 from tests.support import ROOT
@@ -124,7 +124,7 @@ async def started(part: Part, log: Path) -> AsyncIterator[asyncio.subprocess.Pro
     environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(log.parent), **part.environment}
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *attached(part.command), env=environment, cwd="/", stdout=output, stderr=output, start_new_session=True
+            *attached_command(part.command), env=environment, cwd="/", stdout=output, stderr=output, start_new_session=True
         )
     try:
         yield process

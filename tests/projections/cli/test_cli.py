@@ -17,9 +17,10 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
+from eventlog import AggregateId, Context, NewCommit, NewEvent
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
+from eventlog.commit import Proposal
 from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection

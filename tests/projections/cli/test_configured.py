@@ -11,7 +11,7 @@ from gctd.readmodel import MODEL as TRACKER
 from pantry.readmodel import MODEL as PANTRY
 from projections.cli import options
 from projections.model import ReadModel
-from terminalkit.config.running import announced
+from terminalkit.config.running import announced_system
 
 
 def address_of(model: ReadModel) -> str | None:
@@ -52,12 +52,15 @@ def test_a_variable_comes_before_the_file(places: tuple[Path, Path], monkeypatch
 
 def test_the_running_service_gives_both_addresses_or_none(places: tuple[Path, Path]) -> None:
     settings = PANTRY.settings
-    with announced("pantry up", {"PANTRY_DATABASE_URL": "sqlite:/a.db", "PANTRY_NATS_URL": "nats://a"}):
+    with announced_system("pantry up", {"PANTRY_DATABASE_URL": "sqlite:/a.db", "PANTRY_NATS_URL": "nats://a"}):
         assert address_of(PANTRY) == "sqlite:/a.db"
         assert options.address_of(settings, settings.nats, {settings.database: "sqlite:/a.db"}) == "nats://a"
         assert options.address_of(settings, settings.nats, {settings.database: "sqlite:/b.db"}) is None
         assert address_of(TRACKER) is None
-        with announced("gctd up", {"PANTRY_DATABASE_URL": "sqlite:/c.db"}), pytest.raises(click.UsageError, match="several"):
+        with (
+            announced_system("gctd up", {"PANTRY_DATABASE_URL": "sqlite:/c.db"}),
+            pytest.raises(click.UsageError, match="several"),
+        ):
             address_of(PANTRY)
         (places[0] / ".pantry.yaml").write_text("nats_url: nats://b")
         assert address_of(PANTRY) is None, "the addresses of two systems are not mixed"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog import AggregateId, NewCommit, NewEvent
+from eventlog.commit import Proposal
 from eventlog.privacy.encryption import PersonalDataCipher
 from eventlog.testing.keyring import MemoryKeyring
 from eventlog.testing.memory import MemoryLog

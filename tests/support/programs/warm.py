@@ -31,7 +31,7 @@ from typing import IO
 
 import attrs
 
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.die_with_parent import attached_command
 from tests.support import ROOT
 
 WARM = frozenset({"gctd", "graphql_fn", "pantry", "projections", "tests.gctd.cli.up.standins", "tests.support.tracker.fake_work"})
@@ -140,7 +140,7 @@ async def start(module: str, *arguments: str, environment: Mapping[str, str], ou
     """
     if module not in WARM:
         return await asyncio.create_subprocess_exec(
-            *attached([sys.executable, "-m", module, *arguments]),
+            *attached_command([sys.executable, "-m", module, *arguments]),
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import attrs
 
-from eventlog import AggregateId, Commit, Context, Decider, EventLog, NewCommit, NewEvent, Proposal, Registry
-from eventlog.commit import Appended
+from eventlog import AggregateId, Commit, Context, Decider, EventLog, NewCommit, NewEvent, Registry
+from eventlog.commit import Appended, Proposal
 from projections.model import Change, Column, Delete, Projection, Put, ReadModel, Table
 
 CATEGORY = "ledger.account"

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.die_with_parent import attached_command
 from eventlog.support import span_export
 from gctd.broker.broker import open_broker
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
@@ -152,7 +152,9 @@ def _commit_of(repo_url: str, ref: str) -> str:
 
 @asynccontextmanager
 async def _busy_child() -> AsyncIterator[None]:
-    busy = attached([sys.executable, "-c", "kept = bytearray(64 << 20)\nwhile True: pass"])  # also where the worker is killed
+    busy = attached_command(
+        [sys.executable, "-c", "kept = bytearray(64 << 20)\nwhile True: pass"]
+    )  # also where the worker is killed
     child = await asyncio.create_subprocess_exec(*busy)
     try:
         yield

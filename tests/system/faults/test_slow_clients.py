@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import EmbeddedServer
 from tests.support import ROOT
 from tests.support.pace import within
@@ -42,7 +42,10 @@ async def served(module: str, nats: str, directory: Path) -> AsyncIterator[int]:
     }
     with (directory / f"{module}.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *attached([sys.executable, "-m", module, "serve"]), env=environment, stdout=asyncio.subprocess.PIPE, stderr=log
+            *attached_command([sys.executable, "-m", module, "serve"]),
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
         )
         assert process.stdout is not None
         line = (await process.stdout.readline()).decode()

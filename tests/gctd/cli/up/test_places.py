@@ -25,7 +25,7 @@ def test_a_checkout_has_its_data_in_itself_and_an_installed_program_in_the_direc
 ) -> None:
     assert Places.chosen(None, cluster=False) == Places.below(ROOT / ".data")
     assert Places.chosen(None, cluster=True) == Places.below(ROOT / ".data" / "cluster")
-    monkeypatch.setattr(places, "checkout", lambda: None)
+    monkeypatch.setattr(places, "checkout_root", lambda: None)
     found = Places.chosen(None, cluster=False)
     assert found.data == home / ".local" / "share" / "gctd"
     assert found.logs == home / ".local" / "state" / "gctd" / "log"
