@@ -42,9 +42,8 @@ def test_every_library_that_is_imported_is_a_declared_requirement() -> None:
     used = foreign_imports({name: source for name, source in modules.items() if name not in kits})
     assert "attrs" in used
     assert _undeclared(used, "options.install_requires", "options.extras_require.otel") == set()
-    programs = {
-        str(file): file.read_text(encoding="utf-8") for top in ("tests", "scripts") for file in (ROOT / top).rglob("*.py")
-    }
+    files = [file for top in ("tests", "scripts") for file in (ROOT / top).rglob("*.py") if file.parent.name != "peers"]
+    programs = {str(file): file.read_text(encoding="utf-8") for file in files}
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
     ours = (
         {re.split(r"\W", one)[0] for one in build}
@@ -53,14 +52,7 @@ def test_every_library_that_is_imported_is_a_declared_requirement() -> None:
     )
     used_by_developers = foreign_imports(kits | programs) - ours
     assert "pytest" in used_by_developers
-    assert (
-        _undeclared(
-            used_by_developers,
-            "options.install_requires",
-            *(f"options.extras_require.{extra}" for extra in ("test", "bench", "bench_eventsourcing", "bench_celery")),
-        )
-        == set()
-    )
+    assert _undeclared(used_by_developers, "options.install_requires", "options.extras_require.test") == set()
 
 
 _FACE = "if TYPE_CHECKING:\n  from eventlog.decider import Decider\n  from eventlog.support.timers import tick"
@@ -136,17 +128,13 @@ def test_a_module_that_keeps_the_rules_is_not_named(module: str, source: str) ->
     assert violations({module: source, "eventlog": _FACE, "gctd.domain.task": ""}) == []
 
 
-_NOT_INSTALLED = {"strawberry": ["strawberry-graphql"]}
-"""Of the extra `bench`: packages whose distribution is called otherwise."""
-
-
 def _undeclared(imported: Iterable[str], *options: str) -> set[str]:
     """Return the imported libraries whose distribution is missing in these lists of setup.cfg."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
     lines = (line for option in options for line in setup[option.rpartition(".")[0]][option.rpartition(".")[2]].split())
     declared = {_normal(re.split(r"[<>=~! ]", line)[0]) for line in lines}
-    distributions = {**_NOT_INSTALLED, **packages_distributions()}
+    distributions = packages_distributions()
     return {name for name in imported if declared.isdisjoint(map(_normal, distributions.get(name, (name,))))}
 
 

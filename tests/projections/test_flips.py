@@ -1,7 +1,4 @@
-"""Random single-bit flips and truncations of a small store are noticed, or have no effect.
-
-`scripts/bench/faults/flips.py` makes 1,000.
-"""
+"""Random single-bit flips and truncations of a small store are noticed, or have no effect."""
 
 from __future__ import annotations
 

@@ -1,18 +1,32 @@
-"""Simulated runs: whatever fails, an answer is true or it is refused (docs/explanation/event-log.md, The simulator)."""
+"""Simulated runs, and the shortest way to each hole that they found (docs/explanation/event-log.md, The simulator)."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import chain
 
 import pytest
 
+from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Registry
+from eventlog.commit import Appended, Proposal
+from eventlog.jetstream.log import JetStreamLog
+from httpkit.server.callers import Scope
+from servicekit.access.issuing import TokenOffice
+from servicekit.access.model import TokenModel
+from servicekit.access.tokens import register
+from tests.simulator.accounts import CATEGORY, REGISTRY, STREAM, Account, Moved
+from tests.simulator.broker import Broker
 from tests.simulator.faults import DAMAGING, PASSING
 from tests.simulator.mutants import MUTANTS
 from tests.simulator.simulation import first_failing, run
+from tests.simulator.stream import Stream
 from tests.support import ROOT
+from tests.support.log.virtual_time import VirtualTimeLoop
 
 SEEDS = range(1, 61)
 FOUND = (84, 188, 399, 500, 586, 1283, 2041, 8125, 9124, 10300, 10335, 12231, 12856)
@@ -84,3 +98,128 @@ def test_a_bug_that_is_put_in_on_purpose_is_found_within_1000_runs(name: str) ->
     assert report is not None, f"{name} is not found"
     assert any(words in violation for violation in report.violations), report
     assert not run(report.seed).violations, "without the bug the same seed breaks nothing"
+
+
+def simulated(
+    scenario: Callable[[Broker, JetStreamLog], Awaitable[None]], *, replicas: int = 1, registry: Registry = REGISTRY
+) -> None:
+    """Run a scenario of one process."""
+    loop = VirtualTimeLoop(1)
+    broker = Broker(loop, Stream(STREAM, replicas=replicas))
+
+    async def main() -> None:
+        connection = await broker.connect("one").connection()
+        await scenario(broker, JetStreamLog(connection, STREAM, registry))
+
+    loop.run_until_complete(main())
+    loop.close()
+
+
+def booking(account: str, id_: str = "first", *, expected: int = 0, prev: str | None = None) -> Proposal:
+    """A booking on an account."""
+    events = (NewEvent(Moved(amount=5)),)
+    state = Account(balance=5, movements=1)
+    commit = NewCommit(id=f"{id_}-of-{account}", at=datetime(2026, 1, 1, tzinfo=UTC), events=events, state=state)
+    return Proposal(aggregate=AggregateId(CATEGORY, account), expected=expected, commit=commit, prev=prev)
+
+
+async def stored_without_an_answer(broker: Broker, sending: Awaitable[object], damaged: int = 1) -> asyncio.Future[object]:
+    """An append that is stored, whose answer is lost, and of which a record cannot be read when it is sent again."""
+    broker.loss = 1.0
+    appending = asyncio.ensure_future(sending)
+    await asyncio.sleep(0.5)
+    assert broker.stream.records
+    broker.stream.flip(damaged)
+    broker.loss = 0.0
+    return appending
+
+
+def test_a_commit_that_was_stored_without_an_answer_and_cannot_be_read_is_not_denied() -> None:
+    """A conflict would mean that it is not stored: the command would be refused, and it has taken effect."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        appending = await stored_without_an_answer(broker, log.append(booking("a"), deadline=6))
+        with pytest.raises(OutcomeUnknown):
+            await appending
+
+    simulated(scenario)
+
+
+def test_a_batch_that_was_stored_without_an_answer_and_cannot_be_read_is_not_denied() -> None:
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        appending = await stored_without_an_answer(broker, log.append_together([booking("a"), booking("b")], deadline=8))
+        with pytest.raises(OutcomeUnknown):
+            await appending
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("damaged", [1, 3, 4])
+def test_a_row_that_was_stored_without_an_answer_and_cannot_be_read_is_not_denied(damaged: int) -> None:
+    """Whichever commit of it is damaged: a part of it would be decided again, and take effect twice."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        log.group.pace.lone = 1.0
+        row = [booking("a", str(number)) for number in range(4)]
+        appending = await stored_without_an_answer(broker, log.append_in_row(row, deadline=8), damaged)
+        with pytest.raises(OutcomeUnknown):
+            await appending
+        assert len(broker.stream.records) == 4
+
+    simulated(scenario)
+
+
+def test_an_append_that_is_sent_again_after_a_reconnect_is_not_stored_after_another_commit() -> None:
+    """The log was cut and has grown to the same sequence since: the guard fits, and the commit before is another one."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        first = await log.append(booking("a"))
+        broker.loss = 1.0
+        broker.stream.latched = True  # the first try has no effect and no answer
+        again = booking("a", "second", expected=first.sequence, prev=first.digest)
+        appending = asyncio.ensure_future(log.append(again, deadline=6))
+        await asyncio.sleep(0.5)
+        broker.stream.cut(0, 0.0)
+        broker.restart(0.1, unclean=False)
+        broker.loss = 0.0
+        other = JetStreamLog(await broker.connect("two").connection(), STREAM, REGISTRY)
+        await other.append(booking("a", "other"))
+        with pytest.raises(OutcomeUnknown, match="sequence 1 is another commit now"):
+            await appending
+        with pytest.raises(LogDiverged):
+            await log.append(again)
+        assert len(broker.stream.records) == 1
+
+    simulated(scenario)
+
+
+def test_an_aggregate_as_it_was_is_true_if_the_replica_that_answers_is_behind() -> None:
+    """That replica has an older commit: the state at an earlier moment."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        last = Appended(0)
+        for number in range(4):
+            last = await log.append(booking("a", str(number), expected=last.sequence, prev=last.digest))
+        broker.lag = 4
+        for up_to in [*range(1, 7)] * 20:
+            found = await log.last(AggregateId(CATEGORY, "a"), up_to=up_to)
+            assert found is not None
+            assert found.sequence == min(up_to, 4)
+
+    simulated(scenario, replicas=3)
+
+
+def test_a_list_of_tokens_has_no_valid_one_that_is_revoked_if_the_replica_that_answers_is_behind() -> None:
+    tokens, registry = TokenModel.of("bank"), Registry()
+    register(registry, tokens.decider.category)
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        office = TokenOffice(tokens, log, actor="operator:test")
+        made = await office.issue("ci", Scope.READ, timedelta(days=1))
+        await office.revoke(made.token.id)
+        broker.lag = 1
+        for _ in range(20):
+            [shown] = await office.tokens()
+            assert shown.revoked_at is not None
+
+    simulated(scenario, replicas=3, registry=registry)

@@ -1,12 +1,11 @@
-"""`{ hello }` over HTTP: requests per second, with bare aiohttp and the same bytes, Strawberry, Ariadne and Yoga in the same run.
+"""`{ hello }` over HTTP: requests per second, with bare aiohttp and the same bytes, Strawberry and Yoga in the same run.
 
-PYTHONPATH=.:scripts python scripts/bench/graphql/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
+PYTHONPATH=.:scripts python scripts/bench/graphql/hello.py [--seconds 3] [--runs 5] [--connections 32] [--no-peers]
 
 Each server is one process, in Python on uvloop, measured in turns by keep-alive connections that send the next request
-when the last is answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers
-none, and is measured as it comes and with one that was written for it. The processor time of a server by request depends less on
-other programs of the machine. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary
-environment, as Yoga is.
+when the last is answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on. The processor
+time of a server by request depends less on other programs of the machine. The peers are installed into temporary folders;
+`--no-peers` leaves them out.
 """
 
 from __future__ import annotations
@@ -18,37 +17,23 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import cast
 
 import attrs
 import psutil
 import uvloop
 from aiohttp import web
 
-from bench.helpers.listening import until_open
-from bench.helpers.measuring import show_machine
-from bench.helpers.peer_node import NODE
-from bench.helpers.peer_node import installed as yoga_installed
-from bench.helpers.peer_python import ROOT, installed
+from bench.helpers import NODE, PEERS, ROOT, installed, load, post, show_machine, until_open, yoga_installed
 from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import free_port
 from graphql_fn.core.hello import GREETING
 
-PEERS = Path(__file__).parents[1] / "peers"
 HELLO = json.dumps({"query": "{ hello }"}).encode()
 ANSWER = json.dumps({"data": {"hello": GREETING}}, separators=(",", ":")).encode()
-
-
-def request(body: bytes, content_type: str = "application/json", path: str = "/function/graphql") -> bytes:
-    """The bytes of a request."""
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
-    return head.encode() + b"Accept: application/json\r\n\r\n" + body
 
 
 # --- servers
@@ -98,47 +83,7 @@ def bare(port: int) -> None:
     web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None)
 
 
-# --- clients
-
-
-class Client(asyncio.Protocol):
-    """A connection: sends what it is given and waits for the whole answer."""
-
-    def __init__(self) -> None:
-        self._data = b""
-        self._wanted = 0
-        self._answer: asyncio.Future[int] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-
-    async def ask(self, message: bytes) -> int:
-        """The status of the answer."""
-        self._data, self._wanted = b"", 0
-        self._answer = asyncio.get_running_loop().create_future()
-        self.transport.write(message)
-        return await self._answer
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        if not self._wanted:
-            head, found, _ = self._data.partition(b"\r\n\r\n")
-            if not found:
-                return
-            length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-            self._wanted = len(head) + 4 + int(length)
-        if len(self._data) >= self._wanted and self._answer is not None and not self._answer.done():
-            self._answer.set_result(int(self._data[9:12]))
-
-    def connection_lost(self, _: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ConnectionError("the server closed the connection"))
-
-
-async def connect(port: int) -> Client:
-    """A new connection."""
-    _, client = await asyncio.get_running_loop().create_connection(Client, "127.0.0.1", port)
-    return client
+# --- load
 
 
 @attrs.frozen
@@ -151,24 +96,12 @@ class Rate:
 
 async def rate(server: Server, connections: int, seconds: float) -> Rate:
     """Ask as fast as answers come."""
-    clients = [await connect(server.port) for _ in range(connections)]
-    message = request(HELLO)
-    answered = 0
-
-    async def ask(client: Client, until: float) -> None:
-        nonlocal answered
-        while time.perf_counter() < until:
-            status = await client.ask(message)
-            assert status == 200, status
-            answered += 1
-
-    await asyncio.gather(*(ask(client, time.perf_counter() + 0.3) for client in clients))
-    answered, cpu, began = 0, server.cpu, time.perf_counter()
-    await asyncio.gather(*(ask(client, began + seconds) for client in clients))
-    took, used = time.perf_counter() - began, server.cpu - cpu
-    for client in clients:
-        client.transport.close()
-    return Rate(answered / took, used / answered * 1e6)
+    message = post("/function/graphql", HELLO)
+    await load(server.port, request=lambda: message, connections=connections, seconds=0.3)
+    cpu = server.cpu
+    loaded = await load(server.port, request=lambda: message, connections=connections, seconds=seconds)
+    assert loaded.statuses.keys() == {200}, loaded.statuses
+    return Rate(loaded.rate, (server.cpu - cpu) / len(loaded.latencies) * 1e6)
 
 
 # --- the run
@@ -184,22 +117,20 @@ def report(name: str, rates: list[Rate], ours: list[Rate]) -> None:
 
 async def main(given: argparse.Namespace, directory: Path) -> None:
     """Measure in turns, print."""
-    python = str(given.peer or await asyncio.to_thread(installed, directory))
-    show_machine()
-    print(f"aiohttp {version('aiohttp')}, graphql-core {version('graphql-core')}, {given.connections} connections")
-    yoga = await asyncio.to_thread(yoga_installed, directory / "yoga", PEERS / "yoga.mjs")
-    ports = [free_port() for _ in range(6)]
+    show_machine("aiohttp", "graphql-core")
+    ports = [free_port() for _ in range(4)]
     commands = {
         "graphql-fn": [sys.executable, "-m", "graphql_fn", "serve"],
         "bare aiohttp": [sys.executable, __file__, "--bare", str(ports[1])],
-        "Strawberry (aiohttp)": [python, str(PEERS / "strawberry_hello.py"), str(ports[2]), GREETING],
-        "Ariadne (uvicorn)": [python, str(PEERS / "ariadne_hello.py"), str(ports[3]), GREETING, "plain"],
-        "the same, cache added": [python, str(PEERS / "ariadne_hello.py"), str(ports[4]), GREETING, "cached"],
-        "Yoga (node:http)": [str(NODE), str(yoga), str(ports[5]), GREETING],
     }
+    if not given.no_peers:
+        python = await asyncio.to_thread(installed, directory, "hello")
+        yoga = await asyncio.to_thread(yoga_installed, directory / "yoga")
+        commands["Strawberry (aiohttp)"] = [str(python), str(PEERS / "strawberry_hello.py"), str(ports[2]), GREETING]
+        commands["Yoga (node:http)"] = [str(NODE), str(yoga), str(ports[3]), GREETING]
     found: dict[str, list[Rate]] = {name: [] for name in commands}
     for _ in range(given.runs):
-        for (name, command), port in zip(commands.items(), ports, strict=True):
+        for (name, command), port in zip(commands.items(), ports, strict=False):
             with running(command, port) as server:
                 found[name].append(await rate(server, given.connections, given.seconds))
     for name, rates in found.items():
@@ -211,7 +142,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--peer", help="a Python that has the extra `bench`")
+    parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--bare", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bare:

@@ -3,9 +3,9 @@
 PYTHONPATH=.:scripts python scripts/bench/log/append.py [--runs 5] [--writers 1,64] [--seconds 1.5]
 
 (a) Appends per second to distinct aggregates, by writers that each wait for their answer, and by the same number of writers that
-    call js.publish with the same bytes and no guard. (b) Import by batches of 1,000. (c) The same appends as in (a) without the
-    chain: no digest is made and none is stored. (d) The time to load an aggregate (its last commit, state decoded) with 10 and
-    with 100,000 events behind it. Runs are interleaved. Medians, minimum, maximum are printed.
+    call js.publish with the same bytes and no guard. (b) Import by batches of 1,000. (c) The time to load an
+    aggregate (its last commit, state decoded) with 10 and with 100,000 events behind it. Runs are interleaved. Medians,
+    minimum, maximum are printed.
 """
 
 from __future__ import annotations
@@ -18,26 +18,22 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from unittest.mock import patch
 
 import attrs
 import nats
 import uvloop
 from nats.js import JetStreamContext
 
-from bench.helpers.measuring import show_machine
+from bench.helpers import show_machine
 from eventlog import AggregateId, NewCommit, NewEvent, Registry
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.jetstream import group_commit
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message import Message
 from eventlog.jetstream.transport.connection import Connection
 
 STREAM, CATEGORY = "BENCH", "bench.stock"
@@ -45,12 +41,11 @@ DECLARED = parse(
     {"streams": {STREAM: {"subjects": [f"{CATEGORY}.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "6GiB"}}}
 )
 REGISTRY = Registry()
-DIGEST = "q83vEjRWeJCrze8SNFZ4kA"
 TOGETHER = 1000
 SYNCS = 300
 LOADS = 1000
 SLICES = 6
-"""Of each measurement. The number is even, so that each of two is the first one in half of the slices."""
+"""Of each measurement."""
 FEW, MANY = 10, 100_000
 
 _numbers = itertools.count()
@@ -76,17 +71,10 @@ class Stock:
     minimum: int = 12
 
 
-def proposals(count: int, *, chained: bool = True) -> list[Proposal]:
-    """Commits to new aggregates; chained ones have a digest as if there were one before them."""
-    at, prev = datetime.now(UTC), DIGEST if chained else None
-    return [attrs.evolve(_proposal(f"{next(_numbers):08x}", at), prev=prev) for _ in range(count)]
-
-
-@contextmanager
-def without_chain() -> Iterator[None]:
-    """No digest is made of appends during the block."""
-    with patch.object(Message, "digest", None), patch.object(group_commit, "digest_soon", len):
-        yield
+def proposals(count: int) -> list[Proposal]:
+    """Commits to new aggregates."""
+    at = datetime.now(UTC)
+    return [_proposal(f"{next(_numbers):08x}", at) for _ in range(count)]
 
 
 def _proposal(name: str, at: datetime) -> Proposal:
@@ -112,22 +100,14 @@ async def bare(js: JetStreamContext, writers: int, each: int) -> float:
     return await timed([write(chunk) for chunk in chunks])
 
 
-async def ours(log: JetStreamLog, writers: int, each: int, *, chained: bool = True) -> float:
+async def ours(log: JetStreamLog, writers: int, each: int) -> float:
     """The event log, one append after the other by each writer: seconds."""
 
     async def write(mine: Sequence[Proposal]) -> None:
         for proposal in mine:
             await log.append(proposal)
 
-    return await timed([write(proposals(each, chained=chained)) for _ in range(writers)])
-
-
-async def measured(log: JetStreamLog, writers: int, each: int, *, chained: bool) -> float:
-    """As `ours`, with the chain or without it."""
-    if chained:
-        return await ours(log, writers, each)
-    with without_chain():
-        return await ours(log, writers, each, chained=False)
+    return await timed([write(proposals(each)) for _ in range(writers)])
 
 
 async def imported(log: JetStreamLog, callers: int, batches: int) -> float:
@@ -207,29 +187,25 @@ async def run(figures: Figures, log: JetStreamLog, js: JetStreamContext, options
     figures.add("syncs/s of this disk, one after the other", await asyncio.to_thread(syncs, directory))
     for writers in options.writers:
         each = max(10, int((2000 if writers == 1 else 5000) * options.seconds / SLICES / writers))
-        theirs = mine = plain = 0.0
-        for number in range(SLICES):  # in turns, so that what else this machine does meets all
+        theirs = mine = 0.0
+        for _ in range(SLICES):  # in turns, so that what else this machine does meets both
             theirs += await bare(js, writers, each)
-            for chained in (True, False) if number % 2 else (False, True):
-                seconds = await measured(log, writers, each, chained=chained)
-                mine, plain = (mine + seconds, plain) if chained else (mine, plain + seconds)
+            mine += await ours(log, writers, each)
         count = SLICES * writers * each
         figures.add(f"(a) js.publish/s, {writers} writers", count / theirs)
         figures.add(f"(a) log.append/s, {writers} writers", count / mine)
         figures.add(f"(a) ratio, {writers} writers", theirs / mine)
-        figures.add(f"(c) log.append/s without the chain, {writers} writers", count / plain)
-        figures.add(f"(c) ratio of the chain, {writers} writers", plain / mine)
     for callers in (1, 2):
         figures.add(f"(b) events/s, batches of {TOGETHER}, {callers} callers", await imported(log, callers, options.batches))
 
 
 async def loading(figures: Figures, log: JetStreamLog, few: AggregateId, many: AggregateId) -> None:
-    """(d) once."""
+    """(c) once."""
     short, long = await loads(log, [few, many])
     for part, index in (("p50", LOADS // 2), ("p99", LOADS * 99 // 100)):
-        figures.add(f"(d) load {part}, µs, {FEW} events", short[index])
-        figures.add(f"(d) load {part}, µs, {MANY:,} events", long[index])
-        figures.add(f"(d) {part} ratio", long[index] / short[index])
+        figures.add(f"(c) load {part}, µs, {FEW} events", short[index])
+        figures.add(f"(c) load {part}, µs, {MANY:,} events", long[index])
+        figures.add(f"(c) {part} ratio", long[index] / short[index])
 
 
 async def main(options: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ measured.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
 import tempfile
@@ -24,9 +25,7 @@ from nats import connect
 from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 
-from bench.helpers.http import Load
-from bench.helpers.measuring import load_options, show_machine
-from bench.helpers.pantry import movements, pantry, prepare
+from bench.helpers import Load, movements, pantry, prepare, show_machine
 from eventlog.embedded.nats import EmbeddedServer
 
 STREAM, SUBJECT = "PARTS", "parts"
@@ -77,7 +76,10 @@ def figures(runs: Sequence[Load]) -> tuple[float, float, float]:
 
 async def main() -> None:
     """Measure and print."""
-    parser = load_options(__doc__, seconds=3.0)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--products", type=int, default=2000)
+    parser.add_argument("--connections", default="1,2,4,8,16,64")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     show_machine()

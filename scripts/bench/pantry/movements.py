@@ -19,15 +19,14 @@ import statistics
 import tempfile
 import time
 from contextlib import AsyncExitStack
+from itertools import product
 from pathlib import Path
 
 import uvloop
 from aiohttp import web
 from nats import connect
 
-from bench.helpers.http import Load, get, load, post, show
-from bench.helpers.measuring import show_machine
-from bench.helpers.pantry import Server, booked, code, movements, pantry, prepare, reads
+from bench.helpers import Load, Server, booked, code, get, load, movements, pantry, post, prepare, reads, show, show_machine
 from eventlog.embedded.nats import EmbeddedServer
 
 IMPORTED = 100_000
@@ -42,7 +41,7 @@ async def import_many(server: Server, products: int) -> float:
     writer.writerows([code(number % products), "in", "1.25"] for number in range(IMPORTED))
     before = await booked(server)
     began = time.perf_counter()
-    answer = json.loads(await server.ask(post("/api/v1/movements:batch", text.getvalue().encode(), "text/csv")))
+    answer = json.loads(await server.ask("/api/v1/movements:batch", text.getvalue().encode(), "text/csv"))
     seconds = time.perf_counter() - began
     assert answer["accepted"] == IMPORTED, answer
     assert round((await booked(server) - before) / 1.25) == IMPORTED
@@ -106,20 +105,12 @@ async def main() -> None:
         directory = Path(folder)
         async with EmbeddedServer(directory / "nats") as nats, pantry(nats, directory) as server:
             await prepare(server, options.products)
-            for connections in (1, 16, 64):
-                for products in (1, options.products):
-                    runs = [
-                        await movements(server, products=products, connections=connections, seconds=options.seconds)
-                        for _ in range(options.runs)
-                    ]
-                    show(f"movements, {connections} connections, {products} products", runs)
-            for connections in (1, 16, 64):
-                for products in (1, options.products):
-                    runs = [
-                        await movements(server, products=products, connections=connections, seconds=options.seconds, keyed=True)
-                        for _ in range(options.runs)
-                    ]
-                    show(f"with keys, {connections} connections, {products} products", runs)
+            for keyed, connections, products in product((False, True), (1, 16, 64), (1, options.products)):
+                runs = [
+                    await movements(server, products=products, connections=connections, seconds=options.seconds, keyed=keyed)
+                    for _ in range(options.runs)
+                ]
+                show(f"{'with keys' if keyed else 'movements'}, {connections} connections, {products} products", runs)
             if options.movements_only:
                 return
             runs = [

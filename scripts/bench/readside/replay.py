@@ -27,13 +27,14 @@ from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import attrs
+import msgspec
 import psutil
 import uvloop
 
-from bench.helpers import replay_peer
-from bench.helpers.measuring import show_machine
-from bench.helpers.tracker import TrackerLog
+from bench.helpers import PEERS, TrackerLog, installed, show_machine
 from eventlog import Commit
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
@@ -41,10 +42,9 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.batch import MOST_MESSAGES
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.chain import LinkCheck, LinkChecker, LinkedCommit
 from gctd.readmodel import MODEL
-from projections.projector import writer
-from projections.projector.continuity import Tip
+from projections.migrations import migrations_of
+from projections.model import Put, Table
 from projections.projector.projector import BATCH
 from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump
@@ -52,11 +52,9 @@ from projections.stores.databases import store_at
 from projections.stores.postgres.server import PostgresServer
 from terminalkit.runtime.event_loop import run_busy
 
-PLAIN = "plain"
 MEASUREMENTS = {
     "bare": "reading the stream only",
     "model": "into the read model",
-    PLAIN: "the same without digests",
     "peer": "eventsourcing, as many rows",
 }
 
@@ -67,26 +65,6 @@ async def generate(log: JetStreamLog, events: int, under_way: int) -> None:
     for _ in range(events // together):
         await log.append_together(tasks.batch(together))
     print(f"wrote {events:,} events, {events / (time.perf_counter() - start):,.0f}/s", flush=True)
-
-
-def without_digests() -> None:
-    """No digest of the read commits is made or compared in this process."""
-
-    def after(self: Tip, commits: Sequence[Commit], made: Sequence[bytes]) -> Tip:
-        del made
-        return Tip(stream=self.stream, sequence=commits[-1].sequence, digest=self.digest)
-
-    def look(self: LinkChecker, commits: Sequence[LinkedCommit], made: Sequence[bytes]) -> LinkCheck:
-        del self, commits, made
-        return LinkCheck({}, ())
-
-    def fingerprints(commits: Sequence[Commit]) -> Sequence[bytes]:
-        del commits
-        return ()
-
-    writer.fingerprints = fingerprints  # type: ignore[attr-defined, assignment]
-    Tip.after = after  # type: ignore[method-assign]  # of this process alone
-    LinkChecker.look = look  # type: ignore[method-assign]
 
 
 class Memory:
@@ -115,8 +93,6 @@ class Memory:
 async def measure(what: str, url: str, database: str) -> dict[str, Any]:
     """One replay: events, seconds, memory."""
     memory = Memory()
-    if what == PLAIN:
-        without_digests()
     with tempfile.TemporaryDirectory(prefix="replay-") as directory:
         address = database or f"sqlite:{Path(directory) / 'read.db'}"
         async with Connection.open(url, name="bench-replay") as connection:
@@ -167,6 +143,80 @@ def in_its_own_process(what: str, url: str, database: str) -> dict[str, Any]:
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ).stdout
     result: dict[str, Any] = json.loads(output.splitlines()[-1])
     return result
+
+
+@attrs.frozen
+class Peer:
+    """The library in a private environment, and the file of events for it."""
+
+    python: Path
+    events: Path
+
+    def measure(self, database: str) -> dict[str, Any]:
+        """Store the events, which is not measured, and replay them. `database`: the database of Postgres, else a file is made."""
+        with tempfile.TemporaryDirectory(prefix="peer-") as directory:
+            settings = _postgres(database) if database else _sqlite(Path(directory) / "peer.db")
+            command = [self.python, PEERS / "eventsourcing_replay.py", self.events]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env={**os.environ, **settings})
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return result
+
+
+async def prepared(log: JetStreamLog, store: str, events: int, directory: Path) -> Peer:
+    """The library installed below a directory, and the first events of the log written down for it."""
+    python = directory / "eventsourcing" / "bin" / "python"
+    if not python.exists():
+        await asyncio.to_thread(installed, directory, "eventsourcing")
+    lines = [_header(store)]
+    async for commits in log.follow(after=0, until=events):
+        lines += map(_line, commits)
+    file = directory / "peer-events"
+    file.write_bytes(b"\n".join(lines))
+    return Peer(python, file)
+
+
+def _line(commit: Commit) -> bytes:
+    rows = [
+        (change.table.name, change.row)
+        for projection in MODEL.projections
+        for change in projection.apply(commit)
+        if isinstance(change, Put)
+    ]
+    body = msgspec.json.decode(commit.data)
+    return msgspec.json.encode((commit.aggregate.id, commit.body.events[0].type, body, rows))
+
+
+def _header(store: str) -> bytes:
+    tables = [
+        statement for migration in migrations_of(MODEL, store) for statement in migration.up.split(";") if statement.strip()
+    ]
+    places = "?" if store == "sqlite" else "%s"
+    puts = {table.name: _put(table, places) for projection in MODEL.projections for table in projection.tables}
+    return msgspec.json.encode({"tables": tables, "puts": puts})
+
+
+def _put(table: Table, place: str) -> str:
+    values = ", ".join([place] * len(table.names))
+    others = ", ".join(f"{name} = excluded.{name}" for name in table.names if name not in table.key)
+    return (
+        f"INSERT INTO {table.name} ({', '.join(table.names)}) VALUES ({values}) "  # noqa: S608 - constants
+        f"ON CONFLICT ({', '.join(table.key)}) DO UPDATE SET {others}"
+    )
+
+
+def _sqlite(file: Path) -> Mapping[str, str]:
+    return {"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": str(file)}
+
+
+def _postgres(database: str) -> Mapping[str, str]:
+    address = urlsplit(database)
+    return {
+        "PERSISTENCE_MODULE": "eventsourcing.postgres",
+        "POSTGRES_DBNAME": address.path.lstrip("/"),
+        "POSTGRES_HOST": parse_qs(address.query)["host"][0],
+        "POSTGRES_USER": address.username or "",
+        "POSTGRES_PASSWORD": "none is asked for",
+    }
 
 
 class Databases:
@@ -220,8 +270,8 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
         log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
         if not (await log.head()).last:
             await generate(log, given.events, given.under_way)
-        peer = await replay_peer.prepared(log, given.store, given.peer_events, data_dir) if given.peer_events else None
-        wanted = ["bare", "model", PLAIN, *(["peer"] if peer is not None else [])]
+        peer = await prepared(log, given.store, given.peer_events, data_dir) if given.peer_events else None
+        wanted = ["bare", "model", *(["peer"] if peer is not None else [])]
         rates: dict[str, list[float]] = {what: [] for what in wanted}
         digests = set[str]()
         frugal: dict[str, list[float]] = {what: [] for what in rates}
@@ -256,8 +306,6 @@ def report(rates: Mapping[str, Sequence[float]], frugal: Mapping[str, Sequence[f
             if other in values:
                 ratios = sorted(model / beside for model, beside in zip(values["model"], values[other], strict=True))
                 print(f"ratio to {other} {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), {total:,} events")
-        ratios = sorted(model / plain for model, plain in zip(values["model"], values[PLAIN], strict=True))
-        print(f"ratio of the digests {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ from statistics import median, quantiles
 
 import uvloop
 
-from bench.helpers.measuring import show_machine
-from bench.helpers.tracker import queued
+from bench.helpers import queued, show_machine
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import EmbeddedServer

@@ -28,7 +28,7 @@ import uvloop
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 
-from bench.helpers.measuring import show_machine
+from bench.helpers import show_machine
 from eventlog.commit import Position
 from httpkit.application import build_application
 from httpkit.edge import Edge

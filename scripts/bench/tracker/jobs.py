@@ -1,13 +1,13 @@
 """No-op tasks through the whole tracker: scheduled over HTTP, queued, taken by one worker, done, and shown by the API.
 
 PYTHONPATH=.:scripts python scripts/bench/tracker/jobs.py [--tasks 1000] [--runs 3] [--concurrency 10] [--stages 0]
-    [--peer PYTHON] [--celery PYTHON]
+    [--no-peers]
 
 The parts are as in a running system: nats-server (every message is synced before it is acknowledged), `gctd serve`, one
 worker process. Only the work is made up: it reports `--stages` stages and is done. In turns with it: arq and Celery on Redis,
 each with one worker process and the same number of jobs at a time, results kept. Redis runs once with its defaults and once
-syncing each write (`appendfsync always`), as our log does. `--peer` names a Python with the extra `bench` for it, `--celery` one
-with the extra `bench_celery`; by default they are put into temporary environments. `none` leaves one out.
+syncing each write (`appendfsync always`), as our log does. The peers are put into temporary environments; `--no-peers` leaves
+them out.
 
 A rate is tasks by the time from the first request until the last result can be read. Processor time is the sum of all processes
 but our client, which asks for a hundred tasks at a time.
@@ -33,9 +33,7 @@ import aiohttp
 import attrs
 import psutil
 
-from bench.helpers.listening import until_open
-from bench.helpers.measuring import show_machine
-from bench.helpers.peer_python import installed
+from bench.helpers import PEERS, ROOT, installed, show_machine, until_open
 from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import EmbeddedServer, free_port
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
@@ -48,8 +46,6 @@ from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
 from terminalkit.runtime.serving import run_program
 
-ROOT = Path(__file__).parents[3]
-PEERS = Path(__file__).parents[1] / "peers"
 REPO = "https://example.com/bench/jobs"
 PROJECTS = 100
 POLL = 0.05
@@ -242,21 +238,16 @@ def report(name: str, tasks: int, runs: Sequence[Measured]) -> None:
     print(f"{name:32} {median(rates):7.0f} tasks/s ({rates[0]:.0f} to {rates[-1]:.0f}); accepted at {enqueued:.0f}/s{parts}")
 
 
-def _peers(given: argparse.Namespace, directory: Path) -> Sequence[Peer]:
-    if given.peer == "none":
-        return ()
-    redis = Path(given.peer) if given.peer else installed(directory)
-    peers = [Peer("arq", redis, redis)]
-    if given.celery != "none":
-        peers.append(Peer("celery", Path(given.celery) if given.celery else installed(directory, "bench_celery"), redis))
-    return peers
+def _peers(directory: Path) -> Sequence[Peer]:
+    arq = installed(directory, "arq")
+    return Peer("arq", arq, arq), Peer("celery", installed(directory, "celery"), arq)
 
 
 async def main(given: argparse.Namespace, directory: Path) -> None:
     """Measure in turns, print."""
     show_machine()
     print(f"{given.tasks} no-op tasks, one worker process, {given.concurrency} at a time, {given.stages} stages each")
-    peers = await asyncio.to_thread(_peers, given, directory)
+    peers = () if given.no_peers else await asyncio.to_thread(_peers, directory)
     found: dict[str, list[Measured]] = {}
     async with running(directory, given.concurrency, given.stages) as system:
         await system.register()
@@ -278,8 +269,7 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--concurrency", type=int, default=10)
     parser.add_argument("--stages", type=int, default=0, choices=range(len(STAGES) + 1))
-    parser.add_argument("--peer", help="a Python that has the extra `bench`; none")
-    parser.add_argument("--celery", help="a Python that has the extra `bench_celery`; none")
+    parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--as-worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.as_worker:

@@ -15,7 +15,7 @@ from tests.support.web.hostile_queries import KINDS, PATH, Hostile
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TIMEOUT = 30
-"""The budget of time in seconds, for a busy machine; `scripts/bench/graphql/hostile.py` measures with the usual one."""
+"""The budget of time in seconds, for a busy machine."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

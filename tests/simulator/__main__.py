@@ -1,6 +1,6 @@
 """Run the simulator: thousands of seeds, each with its own faults, until one breaks a promise or the time is over.
 
-PYTHONPATH=.:scripts python scripts/bench/faults/simulate.py [--runs 1000] [--seconds 60] [--seed 1] [--jobs 1] [--mutant NAME]
+python -m tests.simulator [--runs 1000] [--seconds 60] [--seed 1] [--jobs 1] [--mutant NAME]
     [--trace]
 
 Seeds count up from `--seed`. A seed that breaks a promise is printed with the command that replays it, and the exit code is 1.
@@ -19,7 +19,6 @@ from itertools import chain, count
 
 import attrs
 
-from bench.helpers.measuring import show_machine
 from tests.simulator.mutants import MUTANTS
 from tests.simulator.simulation import Report, run
 
@@ -84,7 +83,6 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(report.lines))
         print(f"seed {report.seed}: {len(report.violations)} promises are broken, digest {report.digest[:16]}")
         return bool(report.violations)
-    show_machine()
     runs = given.runs if given.runs is not None or given.seconds is not None else 1000
     end = time.monotonic() + (given.seconds if given.seconds is not None else float("inf"))
     total, failing = Total(), list[Report]()
@@ -108,7 +106,7 @@ def main(given: argparse.Namespace) -> int:
     for report in failing:
         print(f"\nseed {report.seed} breaks a promise:", *report.violations, sep="\n  ")
         mutant = f" --mutant {given.mutant}" if given.mutant else ""
-        print(f"replay: PYTHONPATH=.:scripts python scripts/bench/faults/simulate.py --seed {report.seed} --trace{mutant}")
+        print(f"replay: python -m tests.simulator --seed {report.seed} --trace{mutant}")
     return bool(failing)
 
 
