@@ -10,13 +10,12 @@ from typing import TypeVar
 import attrs
 from aiohttp import web
 
-from httpkit.edge import Edge, EdgePolicy, Handler, Pipeline, add_headers
+from httpkit.edge import Edge, EdgePolicy, Handler, Operation, Pipeline, add_headers
 from httpkit.messages import openapi
-from httpkit.operation import Operation
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
+from httpkit.pages import Asset, Pages
 from httpkit.routes import Route
 from httpkit.server.guard import add_cross_origin_headers
-from httpkit.static.pages import Asset, Pages
 
 S = TypeVar("S")
 _PROBE = EdgePolicy(open=True, capped=False, quiet=True)

@@ -1,7 +1,9 @@
-"""The pipeline of every request: id and trace, guards, the cap on concurrency, errors as problems, a log line, metrics."""
+"""The edge: the pipeline of every request, with guards, errors, log and metrics, and the operations of the route table in it."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import itertools
 import logging
 import re
@@ -9,28 +11,239 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from email.utils import formatdate
+from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import Any, NoReturn
+from math import inf
+from types import TracebackType
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 import attrs
+import msgspec
 import structlog
 from aiohttp import web
-from aiohttp.hdrs import SERVER
-from multidict import istr
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.hdrs import ACCEPT, CACHE_CONTROL, IF_NONE_MATCH, METH_HEAD, ORIGIN, SERVER, UPGRADE, VARY
+from aiohttp.http import HttpVersion11
+from multidict import MultiDict, MultiDictProxy, MultiMapping, istr
 
 from eventlog.support import tracing
+from eventlog.support.timers import TimerQueue
 from eventlog.support.tracing import Trace
-from httpkit.errors import HttpkitError
-from httpkit.messages.body import ClientGone
-from httpkit.ops.metrics import Metrics
-from httpkit.problems import Busy, Problems
-from httpkit.server.callers import CALLER, Caller, Scope
+from httpkit.errors import FieldError, HttpkitError
+from httpkit.messages.binding import Binder, ClientGone, body_text, check_media, parse_body, read_body
+from httpkit.messages.encoding import CSV_MEDIA, encode, encode_csv, wants_csv
+from httpkit.messages.fields import Source
+from httpkit.monitoring import Metrics
+from httpkit.problems import AboutField, Busy, Invalid, Problems, status_of
+from httpkit.routes import CALLER, SAFE, Answer, Call, Caller, Route, Scope
 from httpkit.server.guard import Guard, ends_with_its_token
-from httpkit.server.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT, KeptAnswers
+
+
+class TimeoutPool:
+    """Time limits of one length: `with deadlines.begin() as deadline:`."""
+
+    def __init__(self, seconds: float) -> None:
+        self._alarms = TimerQueue(seconds)
+
+    def begin(self) -> Deadline:
+        """One of them."""
+        return Deadline(self._alarms)
+
+
+class Deadline:
+    """Raises TimeoutError where its block has not ended in time. Used once, inside a task."""
+
+    __slots__ = ("_alarms", "_cancelling", "_number", "_task", "expired")
+
+    def __init__(self, alarms: TimerQueue) -> None:
+        self._alarms = alarms
+        self.expired = False
+        """Whether the time was up before the block ended."""
+
+    def __enter__(self) -> Self:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._number = self._alarms.set(self._expire)
+        return self
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._alarms.clear(self._number)
+        if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Run = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
+"""Answers a request by a handler, behind the checks of a route."""
+
+MOST_BYTES = 32 * 1024**2
+"""Bytes of the bodies that are kept together."""
+_OVERHEAD = 1000
+"""About the bytes that an entry takes in addition to its body."""
+
+
+@attrs.frozen
+class _Kept:
+    reply: Reply
+    run: Run
+
+
+class KeptAnswers:
+    """The answers of one application, all of them made from one state of the tables.
+
+    `state` names the state of all tables: no row changed between two calls with equal results. It returns None if the state is
+    not known, and no answer is kept. `position` is the position of the log that the tables have reached.
+    """
+
+    def __init__(self, state: Callable[[], object], position: Callable[[], int], *, most_bytes: int = MOST_BYTES) -> None:
+        self.state = state
+        self._position = position
+        self._most_bytes = most_bytes
+        self._of: object = None
+        self._bytes = 0
+        self._answers: dict[str, _Kept] = {}
+
+    def keep(self, request: web.Request, response: web.StreamResponse, before: object, run: Run) -> None:
+        """Keep the answer to a request, if the tables are still in the state `before`, from when the handler was called."""
+        if not isinstance(response, Reply) or response.status != HTTPStatus.OK or not _is_plain(request):
+            return
+        if before is None or self.state() != before:
+            return
+        size = len(response.content) + _OVERHEAD
+        if before != self._of or self._bytes + size > self._most_bytes:
+            self._answers, self._bytes, self._of = {}, 0, before
+        if size <= self._most_bytes and request.raw_path not in self._answers:
+            self._answers[request.raw_path] = _Kept(response, run)
+            self._bytes += size
+
+    def before(self, handler: Handler) -> Handler:
+        """Return a handler of all requests. It gives a kept answer, or leaves the request to `handler`."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            kept = self._answers.get(request.raw_path)
+            if kept is None or not _is_plain(request):
+                return await handler(request)
+            position = self._position()  # before the state: the tables have this position or a later one
+            if self.state() != self._of:
+                return await handler(request)
+
+            async def again(_: web.Request) -> Reply:
+                return kept.reply.at_least(position)
+
+            return await kept.run(request, again)
+
+        return answer
+
+
+def _is_plain(request: web.Request) -> bool:
+    """Whether the answer is a body that depends on nothing but the target and the tables."""
+    if request.method != "GET" or "?" in request.raw_path:
+        return False
+    headers = request.headers
+    return IF_NONE_MATCH not in headers and CSV_MEDIA not in headers.get(ACCEPT, "")
+
+
+REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+TRACEPARENT: web.RequestKey[str] = web.RequestKey("traceparent", str)
+"""The span of the request: of the trace that the client named, or of a new one."""
+SEQUENCE_HEADER = "Event-Sequence"
+REQUEST_ID_HEADER = "X-Request-Id"
+SERVER_TIMING_HEADER = "Server-Timing"
+HEADERS: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+"""Headers of every answer that does not set them itself."""
+
+
+class Reply(web.Response):
+    """An answer with a body. The names of its headers are written as in HEADERS.
+
+    Rare cases (HEAD, HTTP/1.0, a connection that ends with the answer) are left to the framework, as for any other response.
+    """
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes, sequence: int | None = None) -> None:
+        """`sequence`: the position of the log for which the answer is true, if it is known."""
+        # A response of the framework is made of it only if it is needed, in `prepare`.
+        self._code = status
+        self._given = headers
+        self._content = body
+        self._sequence = sequence
+        self._fixed: str | None = None
+        self._sent = False
+
+    @property
+    def status(self) -> int:
+        """The status."""
+        return self._code
+
+    @property
+    def content(self) -> bytes:
+        """The body."""
+        return self._content
+
+    def at_least(self, sequence: int) -> Reply:
+        """Return the same answer for its position of the log, or for this one if that is later."""
+        same = Reply(self._code, self._given, self._content, max(sequence, self._sequence or 0))
+        same._fixed = self._fixed
+        return same
+
+    @property
+    def keep_alive(self) -> bool | None:
+        """Whether the connection stays open after it."""
+        return True if self._sent else super().keep_alive
+
+    def wire(self, request: web.BaseRequest) -> bytes | None:
+        """All of it as it goes over the wire; None where the framework has to look after it."""
+        if (
+            request.version != HttpVersion11
+            or not request.keep_alive
+            or request.method == METH_HEAD
+            or UPGRADE in request.headers
+            or ORIGIN in request.headers  # of a page, perhaps of another origin
+        ):
+            return None
+        if self._fixed is None:
+            if not "".join(self._given.values()).isprintable():
+                return None
+            headers = {**HEADERS, **self._given, "Content-Length": str(len(self._content))}
+            self._fixed = _status_line(self._code) + "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        self._sent = True
+        sequence = "" if self._sequence is None else f"{SEQUENCE_HEADER}: {self._sequence}\r\n"
+        text = (
+            f"{self._fixed}{sequence}Date: {_date(int(time.time()))}\r\n{REQUEST_ID_HEADER}: {request[REQUEST_ID]}\r\n"
+            f'{SERVER_TIMING_HEADER}: traceparent;desc="{request[TRACEPARENT]}"\r\n\r\n'
+        )
+        return text.encode() + self._content
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Begin to send it, the framework's way."""
+        sequence = {} if self._sequence is None else {SEQUENCE_HEADER: str(self._sequence)}
+        super().__init__(status=self._code, headers={**self._given, **sequence}, body=self._content)
+        return await super().prepare(request)
+
+
+@lru_cache
+def _status_line(status: int) -> str:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
 
 log = structlog.get_logger(__name__)
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _CLIENT_CLOSED = 499
@@ -280,3 +493,190 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     traceparent = request.get(TRACEPARENT)
     if traceparent is not None:
         headers[_SERVER_TIMING] = f'traceparent;desc="{traceparent}"'
+
+
+S = TypeVar("S")
+
+MIN_SEQ = "min_seq"
+KEY_HEADER = "Idempotency-Key"
+_SHORT = 200
+"""Rows of an answer that are encoded in the event loop itself."""
+KEY_PATTERN = r"[\x21-\x7e]{1,255}"
+_FOLDED_KEY = istr(KEY_HEADER)
+_NONE: MultiMapping[str] = MultiDictProxy(MultiDict())
+_SEQUENCE = re.compile(r"[0-9]{1,18}")
+_KEY = re.compile(KEY_PATTERN)
+
+
+class TimedOut(Busy):
+    """The handler did not answer in time. A command may have taken effect, and may be repeated with its key."""
+
+
+class Operation(Generic[S]):
+    """A route of one application, with its request class compiled. `handle` is the handler for aiohttp."""
+
+    def __init__(self, route: Route[S], services: S, edge: Edge) -> None:
+        """Raises ValueError for a request class that does not fit the route."""
+        self.route = route
+        self.binder: Binder[Any] = Binder(
+            route.request_type,
+            invalid=edge.invalid,
+            refuse_unknown=route.unknown == "refuse",
+            resumes=route.is_stream,
+        )
+        self._services = services
+        self._edge = edge
+        self._empty = route.answer_type is type(None)
+        self._statuses = {route.status, *route.also}
+        self._max_body = route.max_body or edge.max_body
+        self._time_limit = route.time_limit or edge.time_limit
+        takes_long = route.time_limit is not None  # a database has too few connections for that
+        self._moment = None if route.method not in SAFE or route.immediate or takes_long else edge.moment
+        self._written = None if route.method in SAFE else edge.written
+        self._deadlines = TimeoutPool(self._time_limit)
+        for field in self.binder.fields:
+            if field.source is Source.PATH and f"{{{field.name}}}" not in route.path:
+                name = self.binder.cls.__name__
+                raise ValueError(f"{route.method} {route.path}: the path lacks the parameter {field.name} of {name}")
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request. Raises what cannot be answered with a value; the middleware makes problems of it."""
+        edge, binder = self._edge, self.binder
+        if request.rel_url.raw_query_string and edge.wait_for is not None and request.method in SAFE:
+            await self._wait(request, edge.wait_for)
+        if edge.unseen is not None and not self.route.immediate and (reached := edge.unseen()) is not None:
+            await reached
+        given, raw = await self._read(request) if binder.takes_body else (None, b"")
+        query = request.query if request.rel_url.raw_query_string else _NONE
+        bound = binder.bind(request.match_info, query, request.headers, given, has_body=bool(raw))
+        result, sequence = await self._run(bound, self._call(request, raw))
+        return await self._answer(request, result, sequence)
+
+    @staticmethod
+    async def _wait(request: web.Request, wait_for: Callable[[int], Awaitable[object]]) -> None:
+        text = request.query.get(MIN_SEQ)
+        if text is None:
+            return
+        if not _SEQUENCE.fullmatch(text):
+            raise Invalid([FieldError("must be a sequence number", parameter=MIN_SEQ)])
+        await wait_for(int(text))
+
+    async def _read(self, request: web.Request) -> tuple[Any, bytes]:
+        """The body as the binder takes it (None: there is none), and the bytes that an idempotency key stands for."""
+        binder = self.binder
+        if request.body_exists:  # clients name a type also if they send nothing
+            check_media(request, binder.media, also_json=self._edge.also_json)
+        raw = await read_body(request, limit=self._max_body, deadline=self._edge.body_deadline)
+        if binder.takes_raw:
+            assert binder.payload is not None
+            return (raw if binder.payload.attribute.type is bytes else body_text(raw)), raw
+        if not raw:
+            return None, b""
+        return parse_body(raw), raw
+
+    def _call(self, request: web.Request, raw: bytes) -> Call[S]:
+        headers = request.headers
+        key = self._key(headers) if self.route.idempotent else None
+        return Call(
+            services=self._services,
+            request_id=request[REQUEST_ID],
+            http=request,
+            key=key,
+            fingerprint=None if key is None else self._fingerprint(request, raw),
+            traceparent=request[TRACEPARENT],
+            caller=request[CALLER],
+        )
+
+    @staticmethod
+    def _key(headers: Mapping[str, str]) -> str | None:
+        given = headers.get(_FOLDED_KEY)
+        if given is None:
+            return None
+        key = given[1:-1] if len(given) > 1 and given[0] == given[-1] == '"' else given
+        if not _KEY.fullmatch(key):
+            raise Invalid([FieldError("must be 1 to 255 printable ASCII characters without spaces", parameter=KEY_HEADER)])
+        return key
+
+    def _fingerprint(self, request: web.Request, raw: bytes) -> str:
+        """Return the digest input of an idempotency key: method, path, query and the body, with any order of its members.
+
+        Personal members are left out, because the digest is kept for ever.
+        """
+        content = raw if self.binder.takes_raw or not raw else msgspec.json.encode(self._lasting(raw), order="deterministic")
+        head = f"{request.method} {request.rel_url.raw_path_qs}\n".encode()
+        return hashlib.sha256(head + content).hexdigest()
+
+    def _lasting(self, raw: bytes) -> Any:
+        given = parse_body(raw)
+        if not self.binder.personal or not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name not in self.binder.personal}
+
+    async def _run(self, bound: Any, call: Call[S]) -> tuple[Any, int | None]:
+        """The result of the handler, and the sequence of the moment at which it read, if it was called inside of one."""
+        streams = self.route.streams
+        if self.route.is_stream or (streams is not None and streams(call.http)) or self._time_limit == inf:
+            return await self.route.handler(bound, call), None
+        limit = self._deadlines.begin()
+        try:
+            with limit:
+                if self._moment is None:
+                    return await self.route.handler(bound, call), None
+                async with self._moment() as sequence:
+                    return await self.route.handler(bound, call), sequence
+        except TimeoutError as error:
+            if not limit.expired:
+                raise
+            raise TimedOut(f"no answer within {self._time_limit:g} s") from error
+        except Exception as error:
+            if isinstance(error, AboutField) and (status := status_of(error)) is not None:
+                raise Invalid([self.binder.field_error(error.field, error.reason)], status) from error
+            raise
+
+    async def _answer(self, request: web.Request, result: Any, moment: int | None) -> web.StreamResponse:
+        if isinstance(result, web.StreamResponse):
+            return result
+        answer = result if isinstance(result, Answer) else Answer(result)
+        status = answer.status or self.route.status
+        if status not in self._statuses:
+            raise RuntimeError(f"{self.route.operation_id} answered {status}, which its route does not name")
+        if answer.sequence is not None and self._written is not None:
+            await self._written(answer.sequence, self.route.immediate)
+        headers = dict(answer.headers)
+        sequence = moment if answer.sequence is None else answer.sequence
+        if answer.cursor is not None:
+            following = request.rel_url.update_query(cursor=answer.cursor)
+            headers["Link"] = f'<{following.raw_path_qs}>; rel="next"'
+        if answer.etag is not None:
+            headers["ETag"] = f'"{answer.etag}"'
+            headers.setdefault(CACHE_CONTROL, "no-cache")
+            if request.method in SAFE and _has_it(request, answer.etag):
+                return _without_body(HTTPStatus.NOT_MODIFIED, headers, sequence)
+        if self._empty:
+            return _without_body(status, headers, sequence)
+        return await self._with_body(request, answer, status, headers, sequence)
+
+    async def _with_body(
+        self, request: web.Request, answer: Answer[Any], status: int, headers: dict[str, str], sequence: int | None
+    ) -> web.Response:
+        row, rows = self.route.csv, answer.value if answer.rows is None else answer.rows
+        media, form = "application/json", partial(encode, answer.value)
+        if row is not None:
+            headers[VARY] = "Accept"
+            if wants_csv(request.headers.get(ACCEPT)):
+                media, form = f"{CSV_MEDIA}; charset=utf-8", partial(encode_csv, row, rows)
+        # A thread takes longer to wake than a short answer to write; a long one would hold up everybody else.
+        is_long = isinstance(rows, msgspec.Raw) or (isinstance(rows, list) and len(rows) > _SHORT)
+        body = await asyncio.to_thread(form) if is_long else form()
+        headers["Content-Type"] = media
+        return Reply(status, headers, body, sequence)
+
+
+def _without_body(status: int, headers: dict[str, str], sequence: int | None) -> web.Response:
+    if sequence is not None:
+        headers[SEQUENCE_HEADER] = str(sequence)
+    return web.Response(status=status, headers=headers)
+
+
+def _has_it(request: web.Request, etag: str) -> bool:
+    return any(tag.value in ("*", etag) for tag in request.if_none_match or ())

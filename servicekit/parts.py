@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit
-from httpkit.ops.health import Check, Concern, Health
+from httpkit.monitoring import Check, Concern, Health
 
 _log = structlog.get_logger(__name__)
 

@@ -9,10 +9,10 @@ import click
 
 from projections.model import ReadModel
 from projections.models import give
-from terminalkit.commands.program import Command, Program
-from terminalkit.commands.service_commands import Serve, config_command, serve_command
 from terminalkit.config.flags import SettingFlags
 from terminalkit.config.loading import SettingsSource
+from terminalkit.program import Command, Program
+from terminalkit.service_commands import Serve, config_command, serve_command
 
 
 def service_program(

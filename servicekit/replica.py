@@ -16,7 +16,7 @@ from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Una
 from eventlog.history.search import EventFilter, Page, search_events
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from httpkit.ops.metrics import NOT_KNOWN
+from httpkit.monitoring import NOT_KNOWN
 from httpkit.sse.hub import Hub
 from projections.errors import (
     ArgumentRefused,
@@ -31,11 +31,10 @@ from projections.migrations import check_tables
 from projections.model import ReadModel
 from projections.store import Argument, Checkpoint, Parked, Reader, ReadTransaction, Row
 from projections.stores.databases import reader_at
-from servicekit.access.directory import TokenDirectory
-from servicekit.access.model import TokenModel
-from servicekit.feed import CommitFrames, Feed
+from servicekit.access.service_access import TokenDirectory
+from servicekit.access.tokens import TokenModel
 from servicekit.parts import Part
-from servicekit.read_side import NotWritten, check_applied, note_of
+from servicekit.read_side import CommitFrames, Feed, NotWritten, check_applied, note_of
 
 _log = structlog.get_logger(__name__)
 

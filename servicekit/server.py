@@ -13,10 +13,10 @@ from aiohttp import web
 
 from httpkit.edge import Edge
 from httpkit.errors import HttpkitError
-from httpkit.server.callers import ANYBODY, LOCAL, Access
+from httpkit.routes import ANYBODY, LOCAL, Access
 from httpkit.server.guard import Guard, TrustedProxies, allowed_hosts, is_loopback
 from httpkit.server.serving import ListenAddress, ServerLimits, server_context, serving, termination
-from servicekit.access.issuing import TokenText
+from servicekit.access.tokens import TokenText
 from servicekit.settings import ServerSettings
 from terminalkit.config.loading import SettingsError
 

@@ -30,25 +30,20 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.application import build_application
-from httpkit.edge import Edge
-from httpkit.ops.metrics import Metrics
+from httpkit.edge import Edge, KeptAnswers
+from httpkit.monitoring import Metrics
+from httpkit.pages import Pages
 from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.guard import Guard
-from httpkit.server.reply import KeptAnswers
 from httpkit.server.serving import ListenAddress
-from httpkit.sse.frames import Frame
-from httpkit.sse.stream import OF_EVERY_STREAM
-from httpkit.static.pages import Pages
+from httpkit.sse.stream import OF_EVERY_STREAM, Frame
 from projections.model import ReadModel
 from projections.queries.snapshots import SnapshotQueries
 from projections.store import Argument, Queryable, Row, Store
-from servicekit.access.directory import TokenDirectory
-from servicekit.access.issuing import has_tokens
-from servicekit.access.model import TokenModel
-from servicekit.access.service_access import ServiceAccess
-from servicekit.feed import CommitFrames, EventChange
+from servicekit.access.service_access import ServiceAccess, TokenDirectory
+from servicekit.access.tokens import TokenModel, has_tokens
 from servicekit.parts import Part
-from servicekit.read_side import ReadSide, migrated
+from servicekit.read_side import CommitFrames, EventChange, ReadSide, migrated
 from servicekit.server import (
     Application,
     check_reachable,
@@ -167,7 +162,7 @@ class Service:
     number of them; `events` are the names and data classes of these frames. With `events` there is a route at `events_path`.
     `show` gets the state before the events of a commit that `needs_previous_state`, which may cost a read of the log.
     `pages` are served besides the API. `tokens` are its personal tokens, which its read model has by
-    `servicekit.access.model.with_tokens`; without them there is one token, the setting `auth_token`.
+    `servicekit.access.tokens.with_tokens`; without them there is one token, the setting `auth_token`.
 
     `settings` is its settings class. `edge` is the form of the API's answers; guard, position and limits come from settings and
     read model. `declared` gives the streams that have to be on the broker: by default the model's stream, as `streams_file`

@@ -16,7 +16,7 @@ from typing import NoReturn, Protocol
 
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from eventlog.support.timers import until_tick
-from servicekit.broker.monitoring import NotSeen, look_at
+from servicekit.broker_watch import NotSeen, look_at
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _SETTLED = 60.0

@@ -17,44 +17,30 @@ from eventlog.facade import facade
 
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from terminalkit.commands.command import DURATION, Choice, Function, command, examples
-    from terminalkit.commands.completion import completes, completion_command
-    from terminalkit.commands.program import Command, Program, completion_variable
-    from terminalkit.commands.service_commands import config_command, serve_command
-    from terminalkit.config.checkout import checkout_root
-    from terminalkit.config.fields import parse_duration, setting, settings, show_duration
     from terminalkit.config.flags import SettingFlags, SettingSources, setting_for
-    from terminalkit.config.loading import SettingsError, SettingsSource
-    from terminalkit.config.running import announced_system
+    from terminalkit.config.loading import SettingsError, SettingsSource, parse_duration, setting, settings, show_duration
+    from terminalkit.config.running import announced_system, checkout_root
+    from terminalkit.coroutine import DURATION, Choice, Function, command, completes, completion_command, examples, lazily
     from terminalkit.entry import enter
-    from terminalkit.exits import ExitCode
-    from terminalkit.failure import Failure, command_name
+    from terminalkit.failure import ExitCode, Failure, command_name
+    from terminalkit.invocation import Invocation, begin_invocation
     from terminalkit.logs import configure_logs
-    from terminalkit.runtime.coroutine import lazily
-    from terminalkit.runtime.default_broker import check_default_broker
-    from terminalkit.runtime.invocation import Invocation, begin_invocation
-    from terminalkit.runtime.serving import PRIVATE, run_program
+    from terminalkit.program import Command, Program, completion_variable
+    from terminalkit.service_commands import PRIVATE, check_default_broker, config_command, run_program, serve_command
 else:
     __getattr__ = facade(
         __name__,
         {
-            "terminalkit.commands.command": "DURATION Choice Function command examples",
-            "terminalkit.commands.completion": "completes completion_command",
-            "terminalkit.commands.program": "Command Program completion_variable",
-            "terminalkit.commands.service_commands": "config_command serve_command",
-            "terminalkit.config.checkout": "checkout_root",
-            "terminalkit.config.fields": "parse_duration setting settings show_duration",
             "terminalkit.config.flags": "SettingFlags SettingSources setting_for",
-            "terminalkit.config.loading": "SettingsError SettingsSource",
-            "terminalkit.config.running": "announced_system",
+            "terminalkit.config.loading": "parse_duration setting settings show_duration SettingsError SettingsSource",
+            "terminalkit.config.running": "checkout_root announced_system",
+            "terminalkit.coroutine": "DURATION Choice Function command examples completes completion_command lazily",
             "terminalkit.entry": "enter",
-            "terminalkit.exits": "ExitCode",
-            "terminalkit.failure": "Failure command_name",
+            "terminalkit.failure": "ExitCode Failure command_name",
+            "terminalkit.invocation": "Invocation begin_invocation",
             "terminalkit.logs": "configure_logs",
-            "terminalkit.runtime.coroutine": "lazily",
-            "terminalkit.runtime.default_broker": "check_default_broker",
-            "terminalkit.runtime.invocation": "Invocation begin_invocation",
-            "terminalkit.runtime.serving": "PRIVATE run_program",
+            "terminalkit.program": "Command Program completion_variable",
+            "terminalkit.service_commands": "config_command serve_command check_default_broker PRIVATE run_program",
         },
     )
 

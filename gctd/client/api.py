@@ -244,7 +244,7 @@ class Client(ServiceClient):
         return answer.document if isinstance(answer.document, dict) else {}
 
     def feed(self, *, after: str | None = None) -> AsyncGenerator[Signal, None]:
-        """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `terminalkit.client.feed.follow`.
+        """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `follow` of terminalkit.
 
         Close it (`contextlib.aclosing`) before the client.
         """

@@ -27,7 +27,7 @@ class _Open:
 
 
 class GatewayAccess:
-    """See `httpkit.server.callers.Access`. `directories` by the name of the service that issued the tokens.
+    """See `httpkit.routes.Access`. `directories` by the name of the service that issued the tokens.
 
     The gateway writes to no log: a session is known to the process that opened it, and ends with that process at the latest.
     """

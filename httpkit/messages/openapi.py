@@ -14,16 +14,24 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import msgspec
 
-from httpkit.edge import Edge
-from httpkit.messages import csv_form
+from httpkit.edge import KEY_HEADER, KEY_PATTERN, MIN_SEQ, SEQUENCE_HEADER, Edge, Operation
 from httpkit.messages.binding import Binder, BoundField
-from httpkit.messages.decoding import attributes_of, has_unset, is_union, json_name, without_unset
-from httpkit.messages.encoding import encode, plain
-from httpkit.messages.fields import PRINTABLE, PRINTABLE_LINES, UNSET, Rule, Source, spec_of
-from httpkit.operation import KEY_HEADER, KEY_PATTERN, MIN_SEQ, Operation
+from httpkit.messages.encoding import CSV_MEDIA, encode, plain
+from httpkit.messages.fields import (
+    PRINTABLE,
+    PRINTABLE_LINES,
+    UNSET,
+    Rule,
+    Source,
+    attributes_of,
+    has_unset,
+    is_union,
+    json_name,
+    spec_of,
+    without_unset,
+)
 from httpkit.problems import MEDIA_TYPE
-from httpkit.server.callers import Scope
-from httpkit.server.reply import SEQUENCE_HEADER
+from httpkit.routes import Scope
 
 Schema = dict[str, Any]
 Mode = Literal["request", "answer"]
@@ -333,9 +341,7 @@ def _content(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[st
     if route.operation_id in edge.examples:
         content["application/json"]["example"] = edge.examples[route.operation_id]
     if route.csv is not None:
-        content[csv_form.MEDIA_TYPE] = {
-            "schema": {"type": "string", "description": "The same as lines, the first with the names."}
-        }
+        content[CSV_MEDIA] = {"schema": {"type": "string", "description": "The same as lines, the first with the names."}}
     return content
 
 

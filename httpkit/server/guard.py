@@ -19,8 +19,7 @@ from aiohttp import web
 from httpkit.errors import HttpkitError
 from httpkit.messages.fields import member, message
 from httpkit.problems import Forbidden, Malformed, Misdirected, NotPermitted, Unauthorized, status_of
-from httpkit.routes import SAFE, Answer, Call, Nothing, Route
-from httpkit.server.callers import LOCAL, OPEN, Access, Caller, Scope
+from httpkit.routes import LOCAL, OPEN, SAFE, Access, Answer, Call, Caller, Nothing, Route, Scope
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 FORWARDED_FOR, FORWARDED_PROTO = "X-Forwarded-For", "X-Forwarded-Proto"

@@ -22,15 +22,17 @@ from prometheus_client.registry import Collector
 from eventlog.commit import Position
 from eventlog.errors import LogDamaged
 from httpkit.problems import Busy
-from httpkit.server.protocol import when_gone
-from httpkit.sse.frames import LAST_INDEX, Frame, Ring
+from httpkit.server.serving import when_gone
 from httpkit.sse.stream import (
+    LAST_INDEX,
     BeatingResponse,
     CannotResume,
     ClientTooSlow,
+    Frame,
     Replay,
     ReplayChunk,
     ReplayFailed,
+    Ring,
     StreamSettings,
     Subscriber,
     TooManyStreams,

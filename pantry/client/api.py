@@ -239,7 +239,7 @@ class Client(ServiceClient):
     # Events
 
     def feed(self, *, events: Sequence[str] = (), after: str | None = None) -> AsyncGenerator[Signal, None]:
-        """The events of these names (none: all) behind an event id (None: from now on), as in `terminalkit.client.feed.follow`.
+        """The events of these names (none: all) behind an event id (None: from now on), as in `follow` of terminalkit.
 
         Close it (`contextlib.aclosing`) before the client.
         """

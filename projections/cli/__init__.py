@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from terminalkit.commands.program import Command, Program
-from terminalkit.exits import ExitCode
+from terminalkit.failure import ExitCode
+from terminalkit.program import Command, Program
 
 __all__ = ["PROGRAM", "main"]
 

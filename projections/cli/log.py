@@ -13,11 +13,11 @@ import attrs
 import click
 
 from projections.cli.options import connected, declared, model_option, nats_option, opened_log, replicas_of
-from terminalkit.commands.command import command, examples
+from terminalkit.coroutine import command, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.failure import ExitCode
+from terminalkit.invocation import Invocation
 
 if TYPE_CHECKING:
     from eventlog import AggregateId, Commit

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from projections.errors import ModelUnknown
 from projections.models import default_name, load, names
-from terminalkit.commands.completion import completion_command
+from terminalkit.coroutine import completion_command
 from terminalkit.display.output import Output
 from terminalkit.display.progress_bar import bar
 
@@ -291,7 +291,7 @@ def overrides_of(models: Iterable[ReadModel]) -> Mapping[str, Mapping[str, str]]
 
 
 def _override(settings: SettingNames, setting: StreamSetting) -> str | float | None:
-    from terminalkit.config.fields import parse_duration
+    from terminalkit.config.loading import parse_duration
 
     value = value_of(settings, setting.key)
     if isinstance(value, str) and setting.duration:

@@ -11,11 +11,11 @@ import attrs
 import click
 
 from projections.cli.options import carried_out, database_option, model_option, nats_option, opened_log
-from terminalkit.commands.command import command, examples
+from terminalkit.coroutine import command, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.failure import ExitCode
+from terminalkit.invocation import Invocation
 
 if TYPE_CHECKING:
     from eventlog.admin.repair.diagnosis import Witness

@@ -20,10 +20,10 @@ from projections.cli.options import (
     parked_line,
     with_progress,
 )
-from terminalkit.commands.command import Choice, command, examples
+from terminalkit.coroutine import Choice, command, examples
 from terminalkit.display.table import Column
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.failure import ExitCode
+from terminalkit.invocation import Invocation
 
 if TYPE_CHECKING:
     from projections.migrations import Migrations

@@ -9,9 +9,8 @@ import attrs
 
 from gctd.serve import SERVICE as TRACKER
 from graphql_fn.http.routes import TABLE as FUNCTIONS
-from httpkit.edge import Edge
+from httpkit.edge import Edge, Operation
 from httpkit.messages.openapi import document
-from httpkit.operation import Operation
 from httpkit.routes import Route
 from httpkit.server.guard import Guard
 from pantry.serve import SERVICE as LEDGER

@@ -6,22 +6,14 @@ from eventlog.facade import facade
 
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from servicekit.access.devices import Devices
-    from servicekit.access.directory import TokenDirectory
-    from servicekit.access.issuing import SessionText, TokenText, digest
-    from servicekit.access.model import TokenModel, with_tokens
-    from servicekit.access.service_access import SESSION, caller_with, holder
-    from servicekit.access.tokens import Session
+    from servicekit.access.service_access import SESSION, Devices, TokenDirectory, caller_with, holder
+    from servicekit.access.tokens import Session, SessionText, TokenModel, TokenText, digest, with_tokens
 else:
     __getattr__ = facade(
         __name__,
         {
-            "servicekit.access.devices": "Devices",
-            "servicekit.access.directory": "TokenDirectory",
-            "servicekit.access.issuing": "SessionText TokenText digest",
-            "servicekit.access.model": "TokenModel with_tokens",
-            "servicekit.access.service_access": "SESSION caller_with holder",
-            "servicekit.access.tokens": "Session",
+            "servicekit.access.service_access": "Devices TokenDirectory SESSION caller_with holder",
+            "servicekit.access.tokens": "SessionText TokenText digest TokenModel with_tokens Session",
         },
     )
 

@@ -1,23 +1,107 @@
-"""Tokens and sessions at the edge of a service with a log (`httpkit.server.callers.Access`)."""
+"""Requests against personal tokens: their look-up in the tables, sessions of browsers, pairing of devices."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 
 import attrs
 import structlog
 
-from eventlog import Context
+from eventlog import Context, EventLog, Unavailable
 from eventlog.commands import Commands
-from httpkit.server.callers import Caller, Scope
+from httpkit.errors import HttpkitError
+from httpkit.problems import NotPermitted
+from httpkit.routes import Caller, Scope
 from httpkit.server.guard import SHARED_CALLER, same_secret
-from servicekit.access.directory import TokenDirectory
-from servicekit.access.issuing import SessionText, TokenText, digest
-from servicekit.access.tokens import COARSE, SHARED, CloseSession, OpenSession, Session, Token, UseToken
+from projections.store import Queryable
+from servicekit.access.tokens import (
+    COARSE,
+    FIND,
+    SHARED,
+    ClaimPairing,
+    CloseSession,
+    OfferPairing,
+    OpenSession,
+    Session,
+    SessionText,
+    Token,
+    TokenFull,
+    TokenModel,
+    TokenRefused,
+    TokenText,
+    UseToken,
+    digest,
+    token_of,
+)
 
 _log = structlog.get_logger(__name__)
+
+REMEMBERED = 0.4
+"""Seconds for which the answer on a token is used again."""
+PATIENCE = 1.0
+"""Seconds for which the log is waited for before the tables are asked."""
+_MOST = 4096
+
+
+@attrs.define(eq=False)
+class TokenDirectory:
+    """Finds tokens. `log` may be None in a process without a broker; `reader` gives the database with the tables.
+
+    `is_connected` returns whether the broker of the log is connected.
+    """
+
+    tokens: TokenModel
+    _log: EventLog | None
+    _reader: Callable[[], Awaitable[Queryable]]
+    _is_connected: Callable[[], bool] = attrs.field(kw_only=True)
+    _clock: Callable[[], float] = attrs.field(default=time.monotonic, kw_only=True)
+    _known: OrderedDict[str, tuple[float, Token]] = attrs.field(factory=OrderedDict, init=False)
+    _looking: dict[str, asyncio.Task[Token | None]] = attrs.field(factory=dict, init=False)
+
+    async def find(self, id_: str) -> Token | None:
+        """Return a token, valid or not. Raises StoreUnavailable, AggregateDamaged, LogDamaged, UndecodableCommit."""
+        known = self._known.get(id_)
+        if known is not None and self._clock() - known[0] < REMEMBERED:
+            return known[1]
+        looking = self._looking.get(id_)
+        if looking is None:
+            looking = self._looking[id_] = asyncio.create_task(self._look(id_))
+            looking.add_done_callback(lambda _: self._looking.pop(id_, None))
+        return await asyncio.shield(looking)
+
+    async def find_newest(self, id_: str) -> Token | None:
+        """Return a token as the leader of the log has it: for something that may be too new for a remembered answer."""
+        return await self._look(id_, consistent=True)
+
+    async def _look(self, id_: str, *, consistent: bool = False) -> Token | None:
+        asked = self._clock()
+        found = await self._stored(id_, consistent=consistent)
+        known = self._known.get(id_)
+        if found is not None and (known is None or known[0] <= asked):
+            self._known[id_] = asked, found
+            self._known.move_to_end(id_)
+            while len(self._known) > _MOST:
+                self._known.popitem(last=False)
+        return found
+
+    async def _stored(self, id_: str, *, consistent: bool) -> Token | None:
+        if self._log is not None and self._is_connected():
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    commit = await self._log.last(self.tokens.decider.aggregate(id_), consistent=consistent)
+            except (Unavailable, TimeoutError) as error:
+                _log.debug("token read from the tables", reason=str(error) or "the log does not answer")
+            else:
+                state: Token | None = None if commit is None else commit.state
+                return state
+        row = await (await self._reader()).fetch_one(FIND, id_)
+        return None if row is None else token_of(row)
+
 
 SESSION = timedelta(days=14)
 """The longest time of a session."""
@@ -52,7 +136,7 @@ def end_of(token: Token | None, latest: datetime) -> datetime:
 
 @attrs.define(eq=False)
 class ServiceAccess:
-    """See `httpkit.server.callers.Access`. `shared` is the token of the setting `auth_token`, which has all rights."""
+    """See `httpkit.routes.Access`. `shared` is the token of the setting `auth_token`, which has all rights."""
 
     directory: TokenDirectory
     commands: Commands
@@ -140,3 +224,107 @@ class ServiceAccess:
             await self.commands.execute(self.directory.tokens.decider, id_, UseToken(at=at))
         except Exception as error:  # noqa: BLE001 - a request is not refused because its token's use cannot be noted
             _log.info("use of a token not noted", token=id_, reason=str(error))
+
+
+CODE = timedelta(minutes=5)
+"""The time for which a code can be used."""
+DEVICE = timedelta(days=90)
+"""The longest time of a device's session, which also ends with the token."""
+
+
+class PairingRefused(HttpkitError):
+    """A code signs no device in."""
+
+    status = HTTPStatus.FORBIDDEN
+
+
+class NoSuchSession(HttpkitError):
+    """The token has no open session with this id."""
+
+    status = HTTPStatus.NOT_FOUND
+
+
+@attrs.frozen(kw_only=True)
+class Offer:
+    """A code for one device. `id` is the id of the session that it opens; the code is for no log."""
+
+    id: str
+    code: str = attrs.field(repr=False)
+    scope: Scope
+    expires_at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class SignedIn:
+    """A device that was signed in: its session, the value of its cookie, and the longest time of that in seconds."""
+
+    session: Session
+    cookie: str = attrs.field(repr=False)
+    seconds: int
+
+
+class Devices:
+    """The devices of the holders of tokens. Each method raises the errors of `Commands.execute` and of `TokenDirectory.find`."""
+
+    def __init__(self, access: ServiceAccess) -> None:
+        self._access = access
+        self._decider = access.directory.tokens.decider
+
+    async def offer(self, caller: Caller, name: str, scope: Scope | None = None) -> Offer:
+        """Return a code for a device. Without a scope the device may write, if the caller may.
+
+        Raises NotPermitted for a scope beyond the caller's, TokenRefused for a token that is not valid any more, and
+        TokenFull for one with too many codes with more rights.
+        """
+        assert caller.token is not None, "a code is offered by the holder of a token"
+        wanted = scope or min(caller.scope, Scope.WRITE, key=list(Scope).index)
+        if not caller.scope.covers(wanted):
+            raise NotPermitted(f"a device cannot get the scope {wanted}: {caller.name!r} has the scope {caller.scope}")
+        now, made = self._access.now(), SessionText.make(caller.token)
+        end = now + CODE
+        command = OfferPairing(
+            pairing=made.id, digest=self._access.digest_of(made), name=name, scope=wanted.value, expires_at=end, at=now
+        )
+        await self._access.commands.execute(self._decider, caller.token, command, Context(actor=caller.actor))
+        return Offer(id=made.id, code=made.reveal(), scope=wanted, expires_at=end)
+
+    async def claim(self, code: str) -> SignedIn:
+        """Sign a device in by a code, which is used up then. Raises PairingRefused, TokenFull, which leaves the code unused."""
+        refused = PairingRefused("this code is unknown, was used already or has expired: ask for a new one")
+        given, now, access = self._access.parse(code), self._access.now(), self._access
+        if given is None:
+            raise refused
+        token = await access.directory.find_newest(given.token)
+        offered = None if token is None or not token.is_valid(now) else token.pairing(given.id, now)
+        if token is None or offered is None or not same_secret(access.digest_of(given), offered.digest):
+            raise refused
+        made = attrs.evolve(SessionText.make(given.token), id=offered.id)
+        end = end_of(token, now + DEVICE)
+        command = ClaimPairing(pairing=offered.id, digest=access.digest_of(made), expires_at=end, at=now)
+        try:
+            outcome = await access.commands.execute(self._decider, token.id, command, Context(actor=access.caller(token).actor))
+        except TokenFull:
+            raise
+        except TokenRefused as error:
+            raise refused from error
+        session = outcome.state.session(offered.id, now)
+        assert session is not None, "the command opened it"
+        return SignedIn(session=session, cookie=made.reveal(), seconds=int((end - now).total_seconds()))
+
+    async def sessions(self, caller: Caller) -> Sequence[Session]:
+        """Return the open sessions of the caller's token, the newest last."""
+        token = None if caller.token is None else await self._access.directory.find_newest(caller.token)
+        now = self._access.now()
+        return [] if token is None else [one for one in token.sessions if now < one.expires_at]
+
+    async def end(self, caller: Caller, id_: str) -> None:
+        """End a session of the caller's token, or withdraw a code. Raises NoSuchSession, NotPermitted."""
+        token = None if caller.token is None else await self._access.directory.find_newest(caller.token)
+        now = self._access.now()
+        found = None if token is None else token.session(id_, now) or token.pairing(id_, now)
+        if token is None or found is None:
+            raise NoSuchSession("there is no open session with this id")
+        scope = Scope(found.scope or token.scope)
+        if not caller.scope.covers(scope):
+            raise NotPermitted(f"a session with the scope {scope} is not ended by one with the scope {caller.scope}")
+        await self._access.end_session(id_, caller)

@@ -10,29 +10,44 @@ from eventlog.facade import facade
 
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
-    from terminalkit.client.errors import ClientError, Conflicting, NotAllowed, NotFound, Rejected, TimedOut, Unavailable
-    from terminalkit.client.feed import RESET, Opened, Position, ReceivedFrame, Signal, StreamLost
     from terminalkit.client.service import (
+        RESET,
         ClientSession,
+        Opened,
+        Position,
+        ReceivedFrame,
         Resource,
         ServiceClient,
+        Signal,
+        StreamLost,
         command_with_client,
         one_more,
         only,
         parse,
         parse_list,
     )
-    from terminalkit.client.transport import ServerAnswer, segment
+    from terminalkit.client.transport import (
+        ClientError,
+        Conflicting,
+        NotAllowed,
+        NotFound,
+        Rejected,
+        ServerAnswer,
+        TimedOut,
+        Unavailable,
+        segment,
+    )
 else:
     __getattr__ = facade(
         __name__,
         {
-            "terminalkit.client.errors": "ClientError Conflicting NotAllowed NotFound Rejected TimedOut Unavailable",
-            "terminalkit.client.feed": "RESET Opened Position ReceivedFrame Signal StreamLost",
             "terminalkit.client.service": (
-                "ClientSession Resource ServiceClient command_with_client one_more only parse parse_list"
+                "RESET Opened Position ReceivedFrame Signal StreamLost ClientSession Resource ServiceClient "
+                "command_with_client one_more only parse parse_list"
             ),
-            "terminalkit.client.transport": "ServerAnswer segment",
+            "terminalkit.client.transport": (
+                "ClientError Conflicting NotAllowed NotFound Rejected TimedOut Unavailable ServerAnswer segment"
+            ),
         },
     )
 

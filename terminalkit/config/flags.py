@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin
 import attrs
 import click
 
-from terminalkit.commands.command import Function
+from terminalkit.coroutine import Function
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column
-from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure, command_name
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.failure import ExitCode, Failure, command_name
+from terminalkit.invocation import Invocation
 
 if TYPE_CHECKING:
-    from terminalkit.config.fields import SettingInfo
-    from terminalkit.config.loading import LoadedSettings, SettingsSource, SettingValue
+    from terminalkit.config.loading import LoadedSettings, SettingInfo, SettingsSource, SettingValue
 
 C = TypeVar("C")
 
@@ -146,6 +144,6 @@ def show_settings(output: Output, shown: Sequence[SettingValue]) -> None:
         output.document([{"key": one.key, "value": one.value, "origin": one.origin} for one in shown])
         return
     columns = [Column("KEY", "id"), Column("VALUE"), Column("ORIGIN")]
-    from terminalkit.config.fields import as_text  # noqa: PLC0415 - the settings are loaded by now
+    from terminalkit.config.loading import as_text  # noqa: PLC0415 - the settings are loaded by now
 
     output.table(columns, [[one.key, as_text(one.value), one.origin] for one in shown])

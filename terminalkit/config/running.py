@@ -140,3 +140,9 @@ def _read(file: Path) -> RunningSystem | None:
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def checkout_root() -> Path | None:
+    """Return the root of the checkout that this package is in; None if it is installed."""
+    root = Path(__file__).resolve().parents[2]
+    return root if (root / "scripts" / "up").is_file() else None

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
 
-from terminalkit.runtime.event_loop import run_busy
+from terminalkit.coroutine import run_busy
 
 P = ParamSpec("P")
 

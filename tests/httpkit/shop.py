@@ -18,14 +18,13 @@ from aiohttp import web
 from eventlog.commit import Position
 from httpkit.application import build_application
 from httpkit.edge import Edge
+from httpkit.messages.binding import decode_cursor, encode_cursor
 from httpkit.messages.fields import UNSET, Unset, header, member, message, path, payload, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
 from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.serving import ListenAddress, ServerLimits, serving
-from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.stream import StreamSettings
+from httpkit.sse.stream import Frame, StreamSettings
 
 
 class Colour(Enum):

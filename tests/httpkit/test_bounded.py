@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 import pytest
 
-from httpkit.ops.bounded import BoundedQuestion, Unanswered
-from httpkit.ops.health import Health
-from httpkit.ops.metrics import Metrics
+from httpkit.monitoring import BoundedQuestion, Health, Metrics, Unanswered
 from tests.support.pace import within
 
 BOUND = 0.05
@@ -145,7 +143,7 @@ async def test_a_check_that_cancels_itself_has_no_answer() -> None:
 
 
 async def test_figures_do_not_wait_for_the_end_of_a_look_up_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("httpkit.ops.metrics._PATIENCE", BOUND)
+    monkeypatch.setattr("httpkit.monitoring._PATIENCE", BOUND)
     figures = SlowEnd()
     metrics = Metrics()
     metrics.ask(figures)

@@ -11,9 +11,9 @@ import attrs
 import pytest
 import pytest_asyncio
 
+from httpkit.edge import KeptAnswers
 from httpkit.routes import Answer, Call, Route
 from httpkit.server.guard import Guard
-from httpkit.server.reply import KeptAnswers
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import TABLE, Running, Shop, Thing, ThingId, open_shop, thing
 

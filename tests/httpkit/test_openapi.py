@@ -14,10 +14,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.messages.decoding import JSON
-from httpkit.messages.fields import PRINTABLE, Rule, member, message
+from httpkit.messages.fields import JSON, PRINTABLE, Rule, member, message
 from httpkit.messages.openapi import Schemas
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.guard import Guard, allowed_hosts
 from tests.httpkit.shop import TABLE, Running, open_shop

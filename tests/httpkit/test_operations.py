@@ -17,12 +17,11 @@ import pytest
 import structlog
 
 from httpkit.application import build_application
-from httpkit.edge import Edge
-from httpkit.ops.health import Health
+from httpkit.edge import Edge, TimeoutPool
+from httpkit.monitoring import Health
+from httpkit.pages import POLICY, Pages
 from httpkit.routes import Answer, Call, Nothing, Route
-from httpkit.server.reply import TimeoutPool
 from httpkit.server.serving import serving
-from httpkit.static.pages import POLICY, Pages
 from terminalkit import logs
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import Away, NotFromHere, Shop, open_shop

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.guard import Guard
 from httpkit.server.serving import serving

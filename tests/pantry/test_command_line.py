@@ -15,7 +15,7 @@ from aiohttp import web
 from pantry.cli.root import PROGRAM
 from pantry.cli.scan.scanner import Direction, Quantity, ScannedCode, Undo, understood
 from pantry.client.api import Client
-from terminalkit.client.errors import Unavailable
+from terminalkit.client.transport import Unavailable
 from tests.support.pantry.system import API, FLOUR, MILK, Server
 from tests.support.programs.cli import Result, pantry, running
 from tests.support.programs.commands import leaves

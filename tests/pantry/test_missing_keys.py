@@ -20,9 +20,8 @@ from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Key, PersonalDataCipher
 from eventlog.testing.keyring import MemoryKeyring
-from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.stream import Replay
+from httpkit.sse.stream import Frame, Replay
 from pantry.erasures import Erasures
 from tests.support.pantry.system import PantrySystem, pantry_system
 from tests.support.programs import warm

@@ -20,7 +20,7 @@ import attrs
 import pytest
 
 from pantry.domain.gtin import own_code
-from servicekit.broker.broker_watch import MOST
+from servicekit.broker_watch import MOST
 from tests.support.pantry.model import Kept, Model
 from tests.support.pantry.system import API, Answer, PantrySystem, Server, pantry_system
 

@@ -6,7 +6,7 @@ from hypothesis import example
 from hypothesis import given as for_any
 from hypothesis import strategies as st
 
-from httpkit.messages.csv_form import encode_csv
+from httpkit.messages.encoding import encode_csv
 from httpkit.messages.fields import UNSET
 from pantry.commands.imports import NewProduct
 from pantry.domain.gtin import own_code

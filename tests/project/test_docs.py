@@ -35,9 +35,9 @@ from graphql_fn.serve import read_model_figures
 from graphql_fn.settings import SETTINGS as GRAPHQL_SETTINGS
 from graphql_fn.settings import Settings as GraphqlSettings
 from httpkit.edge import Edge
-from httpkit.messages.decoding import attributes_of
+from httpkit.messages.fields import attributes_of
 from httpkit.server.guard import Guard
-from httpkit.sse.frames import Frame
+from httpkit.sse.stream import Frame
 from pantry.cli.root import PROGRAM as PANTRY
 from pantry.http.api import TABLE as PANTRY_TABLE
 from pantry.settings import SETTINGS as PANTRY_SETTINGS
@@ -45,7 +45,7 @@ from pantry.settings import Settings as PantrySettings
 from projections.cli import PROGRAM as PROJECTIONS
 from servicekit.parts import Part, ProcessParts
 from servicekit.read_side import ReadSide
-from terminalkit.exits import ExitCode
+from terminalkit.failure import ExitCode
 from tests.support import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

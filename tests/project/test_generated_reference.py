@@ -13,7 +13,7 @@ from gctd.cli.root import PROGRAM as GCTD
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from pantry.cli.root import PROGRAM as PANTRY
 from projections.cli import PROGRAM as PROJECTIONS
-from terminalkit.commands.program import Program
+from terminalkit.program import Program
 from tests.support.programs.commands import commands
 from tests.support.programs.documents import LINES, misfits, validators
 

@@ -63,7 +63,7 @@ _FACE = "if TYPE_CHECKING:\n  from eventlog.decider import Decider\n  from event
     [
         ("eventlog.a", "import projections", "eventlog.a:1: must not import projections"),
         ("eventlog.a", "\nfrom gctd.domain import task", "eventlog.a:2: must not import gctd.domain.task"),
-        ("projections.a", "import servicekit.feed", "projections.a:1: must not import servicekit.feed"),
+        ("projections.a", "import servicekit.settings", "projections.a:1: must not import servicekit.settings"),
         ("httpkit.a", "import terminalkit.display.table", "httpkit.a:1: must not import terminalkit.display.table"),
         ("projections.a", "import terminalkit", "projections.a:1: must not import terminalkit"),
         ("projections.a", "import httpkit.routes", "projections.a:1: must not import httpkit.routes"),
@@ -83,7 +83,7 @@ _FACE = "if TYPE_CHECKING:\n  from eventlog.decider import Decider\n  from event
         ("gctd.worker", "from eventlog.port import EventLog", "gctd.worker:1: must not import eventlog.port"),
         ("gctd.http.a", "from httpkit import routes", "gctd.http.a:1: must not import httpkit.routes"),
         ("pantry.cli.a", "import terminalkit.display.table", "pantry.cli.a:1: must not import terminalkit.display.table"),
-        ("graphql_fn.a", "def f():\n  from servicekit.feed import A", "graphql_fn.a:2: must not import servicekit.feed"),
+        ("graphql_fn.a", "def f():\n  from servicekit.parts import A", "graphql_fn.a:2: must not import servicekit.parts"),
         ("examples.a", "if TYPE_CHECKING:\n  import projections.model", "examples.a:2: must not import projections.model"),
         ("gctd.domain.a", "import projections", "gctd.domain.a:1: must not import projections"),
         ("gctd.domain.a", "import asyncio", "gctd.domain.a:1: must not import asyncio"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from servicekit.broker.broker_watch import BrokerClock
+from servicekit.broker_watch import BrokerClock
 
 BEGIN = datetime(2026, 11, 29, 12, tzinfo=UTC)
 

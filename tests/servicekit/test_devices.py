@@ -9,11 +9,9 @@ import attrs
 import pytest
 
 from httpkit.problems import NotPermitted
-from httpkit.server.callers import Caller, Scope
-from servicekit.access.devices import CODE, DEVICE, Devices, NoSuchSession, PairingRefused
-from servicekit.access.issuing import SessionText
-from servicekit.access.service_access import ServiceAccess
-from servicekit.access.tokens import MOST_PAIRINGS, MOST_SESSIONS, RevokeToken, Token, TokenRefused
+from httpkit.routes import Caller, Scope
+from servicekit.access.service_access import CODE, DEVICE, Devices, NoSuchSession, PairingRefused, ServiceAccess
+from servicekit.access.tokens import MOST_PAIRINGS, MOST_SESSIONS, RevokeToken, SessionText, Token, TokenRefused
 from tests.servicekit.test_tokens import Clock, issue, opened
 
 

@@ -9,10 +9,9 @@ import pytest
 from eventlog import Position
 from eventlog.support.timers import during
 from eventlog.testing.memory import MemoryLog
-from httpkit.sse.frames import LAST_INDEX, Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.stream import CannotResume
-from servicekit.feed import CommitFrames, EventChange, Feed
+from httpkit.sse.stream import LAST_INDEX, CannotResume, Frame
+from servicekit.read_side import CommitFrames, EventChange, Feed
 from tests.support.readside.ledger import ACCOUNT, REGISTRY, Book, Booked, Opened
 from tests.support.waiting import wait_until
 

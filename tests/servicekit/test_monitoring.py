@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from servicekit.broker.monitoring import look_at
+from servicekit.broker_watch import look_at
 
 pytestmark = pytest.mark.real
 

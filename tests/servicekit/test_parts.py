@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from eventlog import Position
-from httpkit.ops.metrics import gauge
-from httpkit.sse.frames import Frame
-from servicekit.feed import CommitFrames, EventChange
+from httpkit.monitoring import gauge
+from httpkit.sse.stream import Frame
 from servicekit.parts import Part, ProcessParts
-from servicekit.read_side import ReadSide, migrated
+from servicekit.read_side import CommitFrames, EventChange, ReadSide, migrated
 from tests.support.readside.ledger import ACCOUNT, MODEL, Opened
 from tests.support.readside.projecting import ledger_log
 from tests.support.waiting import wait_until

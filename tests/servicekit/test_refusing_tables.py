@@ -15,8 +15,7 @@ import pytest
 from eventlog import Context, Unavailable
 from projections.errors import Behind, StoreUnavailable
 from projections.stores.sqlite import SQLiteStore
-from servicekit.feed import CommitFrames
-from servicekit.read_side import ReadSide, migrated
+from servicekit.read_side import CommitFrames, ReadSide, migrated
 from tests.support.pace import within
 from tests.support.readside.ledger import ACCOUNT, MODEL, Booked, Opened
 from tests.support.readside.projecting import ledger_log

@@ -18,7 +18,7 @@ from eventlog.admin.declarations import EVENT_STREAM, default_file, event_stream
 from examples.bank.service import ACCOUNT, BANK, MODEL
 from projections import models
 from servicekit import Service, ServiceSettings
-from terminalkit.config.fields import setting, settings
+from terminalkit.config.loading import setting, settings
 
 SETTINGS = ServiceSettings(database_url="sqlite:bank.db", replicas=3, event_store_max_bytes="2GiB")
 

@@ -13,9 +13,8 @@ from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
 from projections.errors import AggregateParked, ProjectorStopped
 from projections.projector.status import ProjectorState
-from servicekit.feed import CommitFrames
 from servicekit.parts import ProcessParts
-from servicekit.read_side import ReadSide, migrated
+from servicekit.read_side import CommitFrames, ReadSide, migrated
 from servicekit.replica import ReadReplica
 from tests.support.readside.ledger import ACCOUNT, MODEL, Booked, Opened
 from tests.support.readside.projecting import ledger_log

@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 from eventlog import AggregateDamaged, Registry
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
-from httpkit.server.callers import Scope
-from servicekit.access.directory import TokenDirectory
-from servicekit.access.issuing import SessionText, TokenText, digest
-from servicekit.access.model import TokenModel
-from servicekit.access.service_access import ServiceAccess
+from httpkit.routes import Scope
+from servicekit.access.service_access import ServiceAccess, TokenDirectory
 from servicekit.access.tokens import (
     COARSE,
     MOST_SESSIONS,
@@ -27,10 +24,14 @@ from servicekit.access.tokens import (
     NoSuchToken,
     OpenSession,
     RevokeToken,
+    SessionText,
     Token,
+    TokenModel,
     TokenRefused,
+    TokenText,
     UseToken,
     decide,
+    digest,
     evolve,
     register,
 )

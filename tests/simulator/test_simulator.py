@@ -15,10 +15,8 @@ import pytest
 from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Registry
 from eventlog.commit import Appended, Proposal
 from eventlog.jetstream.log import JetStreamLog
-from httpkit.server.callers import Scope
-from servicekit.access.issuing import TokenOffice
-from servicekit.access.model import TokenModel
-from servicekit.access.tokens import register
+from httpkit.routes import Scope
+from servicekit.access.tokens import TokenModel, TokenOffice, register
 from tests.simulator.accounts import CATEGORY, REGISTRY, STREAM, Account, Moved
 from tests.simulator.broker import Broker
 from tests.simulator.faults import DAMAGING, PASSING

@@ -69,7 +69,7 @@ RESERVED = {
         *("gctd.scan.hosts.*", "gctd.control.forges.api", "gctd.scan.go.pinned"),
     ),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
-    "click": ("terminalkit.*", "*.cli.*", "servicekit.program"),
+    "click": ("terminalkit.*", "*.cli.*", "servicekit.program", "servicekit.issued_tokens"),
     "rich": ("terminalkit.*", "*.cli.*"),
     "asyncpg": ("projections.stores.*",),
     "sqlite3": ("projections.*",),

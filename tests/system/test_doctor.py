@@ -24,7 +24,7 @@ from gctd.cli.doctor import CheckStatus, diagnose, exit_code, host, system
 from gctd.client.api import Client
 from gctd.scan.errors import NoSandbox
 from gctd.settings import Settings
-from terminalkit.exits import ExitCode
+from terminalkit.failure import ExitCode
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 

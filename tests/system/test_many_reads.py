@@ -17,10 +17,10 @@ from gctd.broker.blobs import BlobStore
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.reports import Reports
 from gctd.readmodel.views import AnalysisView
-from httpkit.server.callers import Scope
+from httpkit.routes import Scope
 from projections.stores.postgres.reader import CONNECTIONS
-from servicekit.access import directory
-from servicekit.access.issuing import TokenOffice
+from servicekit.access import service_access
+from servicekit.access.tokens import TokenOffice
 from servicekit.service import Service
 from tests.support.pace import within
 from tests.support.tracker.analyses import REPORT, analysis
@@ -64,8 +64,8 @@ async def test_more_reads_than_connections_are_answered_at_the_same_time(
                 return path, answer.status
 
         assert await status(f"{paths[0]}?min_seq=1") == (f"{paths[0]}?min_seq=1", 200)
-        monkeypatch.setattr(directory, "PATIENCE", 0)
-        monkeypatch.setattr(directory, "REMEMBERED", 0)
+        monkeypatch.setattr(service_access, "PATIENCE", 0)
+        monkeypatch.setattr(service_access, "REMEMBERED", 0)
         for chosen in paths, *([path] for path in paths):
             with within(5):
                 answers = await asyncio.gather(*(status(chosen[number % len(chosen)]) for number in range(READS)))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gctd.client.api import Client
-from terminalkit.client.errors import ClientError, NotAllowed, Unavailable
-from terminalkit.client.feed import LARGEST_FRAME, FrameParser, Opened, ReceivedFrame, Signal, StreamLost, follow
+from terminalkit.client.service import LARGEST_FRAME, FrameParser, Opened, ReceivedFrame, Signal, StreamLost, follow
+from terminalkit.client.transport import ClientError, NotAllowed, Unavailable
 from tests.support.tracker.fake_api import FakeApi, problem, task_document
 
 STREAM = (

@@ -13,16 +13,14 @@ from types import ModuleType
 import click
 import pytest
 
-from terminalkit.client.errors import Unavailable
-from terminalkit.commands.command import command
-from terminalkit.commands.completion import completes, completion_command
-from terminalkit.commands.program import Command, Program
-from terminalkit.config.fields import setting, settings
+from terminalkit.client.transport import Unavailable
 from terminalkit.config.flags import SettingFlags, SettingSources
-from terminalkit.config.loading import SettingsSource
+from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.coroutine import command, completes, completion_command
 from terminalkit.display.table import Column
-from terminalkit.exits import MEANINGS, ExitCode, code_of
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.failure import MEANINGS, ExitCode, code_of
+from terminalkit.invocation import Invocation
+from terminalkit.program import Command, Program
 from tests.support.programs.cli import Result
 
 DEFECT = "internal error, a defect of the program"

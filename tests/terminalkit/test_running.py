@@ -14,9 +14,8 @@ from gctd.settings import SETTINGS
 from pantry.settings import SETTINGS as PANTRY
 from terminalkit.config.loading import SettingsError
 from terminalkit.config.running import SeveralRunning, announced_system, running_system
-from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure
-from terminalkit.runtime.default_broker import check_default_broker
+from terminalkit.failure import ExitCode, Failure
+from terminalkit.service_commands import check_default_broker
 
 VARIABLES = {"GCTD_URL": "http://127.0.0.1:1234", "PANTRY_URL": "http://127.0.0.1:1235", "GCTD_NATS_URL": "nats://a:b@c"}
 
@@ -135,7 +134,7 @@ def test_a_program_without_a_broker_at_the_default_place_ends_at_once(monkeypatc
     def refused(*_: object, **__: object) -> socket.socket:
         raise OSError
 
-    monkeypatch.setattr("terminalkit.runtime.default_broker.socket.create_connection", refused)
+    monkeypatch.setattr("terminalkit.service_commands.socket.create_connection", refused)
     with pytest.raises(Failure) as raised:
         check_default_broker(SETTINGS.load(), "serve", up="gctd up")
     assert (raised.value.why, raised.value.exit_code) == ("no NATS at nats://nats.infra.svc:4222", ExitCode.UNAVAILABLE)

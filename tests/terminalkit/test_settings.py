@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terminalkit.config import fields
-from terminalkit.config.fields import setting, settings
-from terminalkit.config.loading import LoadedSettings, SettingsError, SettingValue, load
+from terminalkit.config import loading
+from terminalkit.config.loading import LoadedSettings, SettingsError, SettingValue, load, setting, settings
 
 
 class Style(Enum):
@@ -185,7 +184,7 @@ def test_a_wrong_secret_is_not_in_the_error() -> None:
     [("15s", 15), ("10m", 600), ("1h30m", 5400), ("250ms", 0.25), ("1.5h", 5400), ("0s", 0), ("1m0.5s", 60.5)],
 )
 def test_durations_are_read(text: str, seconds: float) -> None:
-    assert fields.parse_duration(text) == pytest.approx(seconds)
+    assert loading.parse_duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +192,9 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 )
 def test_what_is_no_duration_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="must be"):
-        fields.parse_duration(text)
+        loading.parse_duration(text)
 
 
 @given(st.integers(0, 300 * 24 * 3600 * 1000))
 def test_a_duration_that_is_shown_is_read_back(milliseconds: int) -> None:
-    assert round(fields.parse_duration(fields.show_duration(milliseconds / 1000)) * 1000) == milliseconds
+    assert round(loading.parse_duration(loading.show_duration(milliseconds / 1000)) * 1000) == milliseconds

@@ -1,7 +1,7 @@
 """Following tasks and a repository to their end: states are read once, then kept current by the event stream.
 
 If the stream is interrupted, or not available, states are read at each attempt to reconnect: the shown state is never older than
-the back-off of `terminalkit.client.feed.follow`. The command waits for a server that restarts.
+the back-off of `terminalkit.client.service.follow`. The command waits for a server that restarts.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump
 from projections.stores.databases import store_at
 from projections.stores.postgres.server import PostgresServer
-from terminalkit.runtime.event_loop import run_busy
+from terminalkit.coroutine import run_busy
 
 MEASUREMENTS = {
     "bare": "reading the stream only",

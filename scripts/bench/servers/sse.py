@@ -32,12 +32,11 @@ from bench.helpers import show_machine
 from eventlog.commit import Position
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.serving import ListenAddress, ServerLimits, serving
-from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.stream import StreamSettings
+from httpkit.sse.stream import Frame, StreamSettings
 
 _TOKEN = b'"t":'
 _STAMP = re.compile(rb'"t":(\d+)')

@@ -44,7 +44,7 @@ from gctd.scan.isolation.output import OnLog
 from gctd.settings import SETTINGS
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
-from terminalkit.runtime.serving import run_program
+from terminalkit.service_commands import run_program
 
 REPO = "https://example.com/bench/jobs"
 PROJECTS = 100

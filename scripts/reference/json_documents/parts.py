@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from httpkit.edge import Edge
+from httpkit.edge import Edge, Operation
 from httpkit.messages.openapi import Schemas, document
-from httpkit.operation import Operation
 from httpkit.routes import Route
 
 Schema = dict[str, Any]

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from gctd.cli import main
 from gctd.settings import Settings
-from httpkit.messages.decoding import attributes_of
+from httpkit.messages.fields import attributes_of
 from tests.support.programs.cli import Result
 from tests.support.tracker.fake_api import FakeApi
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gctd.client.api import Client
-from terminalkit.client.errors import (
+from terminalkit.client.transport import (
     ClientError,
     Conflicting,
     NotAllowed,
@@ -17,7 +17,7 @@ from terminalkit.client.errors import (
     TimedOut,
     Unavailable,
 )
-from terminalkit.exits import ExitCode
+from terminalkit.failure import ExitCode
 from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, analysis_document, problem, repo_document, task_document
 
 

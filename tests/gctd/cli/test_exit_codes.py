@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gctd.cli.root import PROGRAM
-from terminalkit.exits import MEANINGS, ExitCode
+from terminalkit.failure import MEANINGS, ExitCode
 from tests.gctd.cli.conftest import Here
 from tests.support.programs.cli import Result, environment, gctd, gctd_on_terminal, running
 from tests.support.tracker.fake_api import REPO_URL, FakeApi, Reply, problem, repo_document, task_document
@@ -190,7 +190,7 @@ async def test_a_signal_before_anything_has_begun_is_reported_the_same(api: Fake
 def test_a_second_signal_ends_a_command_that_does_not_end(tmp_path: Path) -> None:
     script = (
         "import asyncio, os, signal\n"
-        "from terminalkit.runtime.coroutine import run\n"
+        "from terminalkit.coroutine import run\n"
         "async def stubborn():\n"
         "    while True:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

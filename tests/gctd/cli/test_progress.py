@@ -17,7 +17,7 @@ from gctd.client.api import Client
 from gctd.client.resources import Progress, Task
 from terminalkit.client.service import parse
 from terminalkit.display.output import Output
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.invocation import Invocation
 from tests.support.tracker.fake_api import FakeApi, problem, task_document, worker_document
 from tests.support.waiting import wait_until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gctd.settings import SETTINGS, Settings
-from httpkit.messages.decoding import attributes_of
+from httpkit.messages.fields import attributes_of
 from terminalkit.config.loading import SettingsError
 from tests.gctd.cli.conftest import Here
 from tests.support.programs.cli import gctd

@@ -11,7 +11,7 @@ import pytest
 
 from gctd.cli.tasks.follow import follow_tasks
 from gctd.client.api import Client
-from terminalkit.client.errors import Unavailable
+from terminalkit.client.transport import Unavailable
 from tests.support.programs.cli import gctd, running, running_on_terminal
 from tests.support.tracker.fake_api import REPO_URL, FakeApi, analysis_document, problem, repo_document, task_document
 from tests.support.waiting import wait_until

@@ -9,9 +9,8 @@ from openapi_schema_validator import OAS31Validator
 
 from gctd.http.api import TABLE
 from gctd.http.examples import EXAMPLES
-from httpkit.edge import Edge
+from httpkit.edge import Edge, Operation
 from httpkit.messages.openapi import encoded
-from httpkit.operation import Operation
 
 
 def test_each_operation_has_an_example_of_what_it_answers_and_of_what_it_takes() -> None:

@@ -18,7 +18,7 @@ from graphql_fn.settings import Settings
 from pantry.readmodel.model import MODEL
 from projections.migrations import Migrations
 from projections.stores.databases import store_at
-from servicekit.feed import Feed
+from servicekit.read_side import Feed
 from servicekit.server import listening
 from tests.graphql_fn.queries import GREETING
 from tests.support.pace import slowness

@@ -31,7 +31,7 @@ from graphql_fn.readmodels.pantry import function as pantry
 from graphql_fn.settings import Settings
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
 from pantry.domain import product
 from pantry.domain.ledger import PRODUCT
 from pantry.domain.product import Details, MovementRecorded, MovementType, ProductCreated

@@ -11,7 +11,7 @@ import structlog.testing
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
 from httpkit.routes import Answer, Call, Route
 from tests.httpkit.raw import ask, parse, send
 from tests.httpkit.shop import Running, Shop, Thing, ThingId, open_shop, show_thing, thing

@@ -11,7 +11,7 @@ from hypothesis import example
 from hypothesis import given as for_any
 from hypothesis import strategies as st
 
-from httpkit.messages.csv_form import decode_cell, encode_csv
+from httpkit.messages.encoding import decode_cell, encode_csv
 
 
 @attrs.frozen

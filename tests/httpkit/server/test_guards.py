@@ -9,7 +9,7 @@ import structlog.testing
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.ops.health import Health
+from httpkit.monitoring import Health
 from httpkit.server.guard import Guard, allowed_hosts, is_loopback
 from httpkit.server.serving import serving
 from tests.httpkit.raw import ask, parse, send

@@ -365,7 +365,7 @@ async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
 
 PROGRAM = """
 import asyncio, sys
-from terminalkit.runtime.event_loop import run_busy
+from terminalkit.coroutine import run_busy
 from httpkit.server.serving import termination
 from tests.httpkit.shop import open_shop
 

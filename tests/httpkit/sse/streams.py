@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from httpkit.sse.frames import Frame
-from httpkit.sse.stream import StreamSettings
+from httpkit.sse.stream import Frame, StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.shop import Running, frame
 from tests.support.waiting import wait_until

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.commit import Position
-from httpkit.sse.frames import LAST_INDEX, WRITE, Frame, Ring
+from httpkit.sse.stream import LAST_INDEX, WRITE, Frame, Ring
 from tests.httpkit.shop import frame
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from eventlog.commit import Position
 from eventlog.errors import LogTruncated
-from httpkit.sse.frames import Frame
-from httpkit.sse.stream import StreamSettings
+from httpkit.sse.stream import Frame, StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.shop import Running, frame, open_shop

@@ -13,9 +13,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from eventlog.commit import Position
 from httpkit.problems import Busy
-from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
-from httpkit.sse.stream import CannotResume, StreamSettings
+from httpkit.sse.stream import CannotResume, Frame, StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask

@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, Request, expect
 
-from httpkit.server.callers import Scope
+from httpkit.routes import Scope
 from pantry.readmodel.model import ACCESS
-from servicekit.access.issuing import TokenOffice
+from servicekit.access.tokens import TokenOffice
 from tests.support.pantry.system import FLOUR, PantrySystem, log_of, pantry_system
 from tests.support.web.browser import Profiles, Visitor, fits, found_by_axe
 

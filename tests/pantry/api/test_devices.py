@@ -14,9 +14,9 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from httpkit.server.callers import Scope
+from httpkit.routes import Scope
 from pantry.readmodel.model import ACCESS
-from servicekit.access.issuing import TokenOffice
+from servicekit.access.tokens import TokenOffice
 from tests.support.pantry.system import API, FLOUR, Answer, PantrySystem, Server, log_of, pantry_system
 from tests.support.programs.cli import pantry, running_on_terminal
 from tests.support.waiting import wait_until

@@ -21,8 +21,7 @@ from projections.projector.status import ProjectorState
 from projections.rebuild.rebuild import open_sound
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
-from servicekit.feed import CommitFrames
-from servicekit.read_side import ReadSide, migrated
+from servicekit.read_side import CommitFrames, ReadSide, migrated
 from servicekit.status_route import ReadModelBody
 from tests.support.readside import ledger
 from tests.support.readside.copying import copied_whole

@@ -23,8 +23,7 @@ from projections.rebuild.rebuild import confirm, fill, switch
 from projections.rebuild.verify import Run, compare, replayed_copy
 from projections.store import Store
 from projections.stores.databases import copies_at, store_at
-from servicekit.feed import CommitFrames
-from servicekit.read_side import ReadSide, migrated
+from servicekit.read_side import CommitFrames, ReadSide, migrated
 from tests.support.readside import ledger
 from tests.support.readside.ledger import MODEL, Book
 from tests.support.readside.projecting import ledger_log

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 from pantry.__main__ import main
-from servicekit.broker import broker_watch
+from servicekit import broker_watch
 
 AHEAD = timedelta(days=2)
 

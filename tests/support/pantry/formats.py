@@ -9,7 +9,7 @@ from typing import Any
 import schemathesis
 from hypothesis import strategies as st
 
-from httpkit.messages.paging import encode_cursor
+from httpkit.messages.binding import encode_cursor
 from pantry.domain.ean13 import check_digit
 from pantry.domain.gtin import own_code
 from tests.support.web.formats import POSITIONS

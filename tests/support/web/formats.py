@@ -13,8 +13,8 @@ from typing import Any
 import schemathesis
 from hypothesis import strategies as st
 
-from httpkit.messages.paging import encode_cursor
-from httpkit.operation import KEY_HEADER, KEY_PATTERN
+from httpkit.edge import KEY_HEADER, KEY_PATTERN
+from httpkit.messages.binding import encode_cursor
 
 _USES = itertools.count()
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import aiohttp
 
-from httpkit.sse.frames import LAST_INDEX
+from httpkit.sse.stream import LAST_INDEX
 from tests.support.waiting import wait_until
 
 

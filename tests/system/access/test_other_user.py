@@ -13,7 +13,7 @@ import pytest
 
 from eventlog.embedded.nats import BrokerAccess, BrokerUser, EmbeddedServer
 from eventlog.jetstream.transport.connection import Connection
-from terminalkit.runtime.serving import PRIVATE
+from terminalkit.service_commands import PRIVATE
 
 pytestmark = pytest.mark.real
 

@@ -15,9 +15,8 @@ from typing import Any
 import attrs
 import click
 
-from terminalkit.exits import MEANINGS, ExitCode
-from terminalkit.failure import Explainer, Stopped
-from terminalkit.runtime.invocation import Invocation, output_for
+from terminalkit.failure import MEANINGS, ExitCode, Explainer, Stopped
+from terminalkit.invocation import Invocation, output_for
 
 
 @attrs.frozen

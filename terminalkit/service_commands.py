@@ -2,24 +2,106 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import socket
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 import attrs
 import click
 
-from terminalkit.commands.command import examples, output_options
 from terminalkit.config.flags import SettingFlags, SettingSources, show_settings
+from terminalkit.coroutine import examples, output_options
 from terminalkit.display.output import Output
-from terminalkit.exits import ExitCode
-from terminalkit.failure import command_name
-from terminalkit.runtime.default_broker import check_default_broker
-from terminalkit.runtime.invocation import begin_invocation
-from terminalkit.runtime.serving import announce, ready_option, run_program
+from terminalkit.failure import ExitCode, Failure, command_name
+from terminalkit.invocation import begin_invocation
 
 if TYPE_CHECKING:
     from httpkit.server.serving import ListenAddress
+    from terminalkit.config.loading import LoadedSettings
+
+ready_option = click.option(
+    "--ready-fd", type=click.IntRange(min=1), help="Also write the address to this open file when ready, and close it."
+)
+"""Gives a command the number of an open file, `ready_fd`, for `announce`; None if it is not named."""
+
+
+PRIVATE = 0o077
+"""The umask of programs that keep data: nothing for the group, nothing for others."""
+
+
+class Logged(Protocol):
+    """The settings of a program's log."""
+
+    @property
+    def log_level(self) -> Literal["debug", "info", "warn", "warning", "error"]: ...
+    @property
+    def log_format(self) -> Literal["auto", "json", "text"]: ...
+
+
+def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
+    """Run a program that serves, with its log on standard error, until it has ended in order.
+
+    Files that it writes are readable by its own user only, with any umask.
+    """
+    from eventlog.support import span_export  # noqa: PLC0415 - as below
+    from terminalkit import logs  # noqa: PLC0415 - as below
+    from terminalkit.coroutine import run_busy  # noqa: PLC0415 - help and completion do without it
+
+    style = settings.log_format
+    logs.configure_logs(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
+    before = os.umask(PRIVATE)
+    ctx = click.get_current_context(silent=True)
+    export_rest = span_export.start(Path(sys.argv[0]).stem if ctx is None else ctx.command_path.replace(" ", "-"))
+    try:
+        run_busy(program)
+    finally:
+        export_rest()
+        os.umask(before)
+    return ExitCode.OK
+
+
+def announce(output: Output, ready_fd: int | None) -> Callable[[ListenAddress], None]:
+    """Print the address of a server: on standard output, and to an open file, which it closes, if one is given."""
+
+    def on_ready(address: ListenAddress) -> None:
+        # A program that is ready keeps its objects: the garbage collector does not need to look at them repeatedly.
+        gc.collect()
+        gc.freeze()
+        output.line(f"listening on {address.url}")
+        if ready_fd is not None:
+            with os.fdopen(ready_fd, "w", encoding="ascii") as file:
+                file.write(f"{address.url}\n")
+
+    return on_ready
+
+
+_PATIENCE = 3.0
+_PORT = 4222
+
+
+def check_default_broker(loaded: LoadedSettings[Any], what: str, *, up: str, looked: bool = False) -> None:
+    """Raise Failure if the address of NATS is the default, and no server listens there.
+
+    `what` is the command of the user, `up` the command that starts everything. `looked`: the running system of the user was
+    looked for. A chosen address is not checked: the program itself waits for its server.
+    """
+    if loaded.origins.get("nats_url") != "default":
+        return
+    url: str = loaded.values.nats_url
+    parts = urlsplit(url)
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or _PORT), timeout=_PATIENCE).close()
+    except OSError:
+        hint = f"run '{up}', or set {loaded.prefix}_NATS_URL"
+        also = ", and no system of yours with its address runs on this machine" if looked else ""
+        raise Failure(what, f"no NATS at {url}{also}", exit_code=ExitCode.UNAVAILABLE, hint=hint) from None
+
 
 C = TypeVar("C")
 ANNOUNCED = ("nats_url", "monitoring_url", "database_url", "cache_directory", "replicas", "event_store_max_bytes")
@@ -44,7 +126,7 @@ def serve_command(
 
     `serve` gives the coroutine function; it may import modules that are slow. `does` completes the sentence "Run ...".
     `token` is the variable of the token, `shows` are the examples in the help. `up` is the command that starts everything, as
-    advice if no broker is at the default address. While the service answers, it is announced to the commands of the user
+    advice if no broker is at the default address. While the service answers, it is announced_system to the commands of the user
     (`terminalkit.config.running`); `effective` gives the settings whose values follow from others.
     """
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from terminalkit.commands.command import Choice, command, examples
 from terminalkit.config.flags import SettingFlags, SettingSources
+from terminalkit.coroutine import Choice, command, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Column, moment
-from terminalkit.exits import ExitCode
-from terminalkit.runtime.default_broker import check_default_broker
-from terminalkit.runtime.invocation import Invocation
+from terminalkit.failure import ExitCode
+from terminalkit.invocation import Invocation
+from terminalkit.service_commands import check_default_broker
 
 if TYPE_CHECKING:
-    from servicekit.access.issuing import TokenOffice
-    from servicekit.access.tokens import Token
+    from servicekit.access.tokens import Token, TokenOffice
     from servicekit.service import Service
 
 C = TypeVar("C")
@@ -34,7 +33,7 @@ def token_commands(flags: SettingFlags[C], program: str, service: Callable[[], S
     @asynccontextmanager
     async def office(invocation: Invocation, sources: SettingSources[Any]) -> AsyncIterator[TokenOffice]:
         from eventlog.jetstream.log import JetStreamLog  # noqa: PLC0415 - slow, and help does without it
-        from servicekit.access.issuing import TokenOffice  # noqa: PLC0415 - likewise
+        from servicekit.access.tokens import TokenOffice  # noqa: PLC0415 - likewise
 
         found, loaded = service(), sources.load(running=("nats_url",))
         assert found.tokens is not None, "a service with this command has tokens"
@@ -73,7 +72,7 @@ def token_commands(flags: SettingFlags[C], program: str, service: Callable[[], S
 
         The command writes to the log itself: it needs the broker, and no server.
         """
-        from httpkit.server.callers import Scope  # noqa: PLC0415 - slow, and help does without it
+        from httpkit.routes import Scope  # noqa: PLC0415 - slow, and help does without it
 
         async with office(invocation, sources) as desk:
             new = await desk.issue(name, Scope(scope), timedelta(days=days))

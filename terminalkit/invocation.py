@@ -11,8 +11,7 @@ import attrs
 import click
 
 from terminalkit.display.output import Output, OutputClosed
-from terminalkit.exits import ExitCode
-from terminalkit.failure import Explainer, Failure, command_name
+from terminalkit.failure import ExitCode, Explainer, Failure, command_name
 
 
 @attrs.define

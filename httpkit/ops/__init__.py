@@ -1,1 +1,0 @@
-"""Operation of a server: health and metrics."""

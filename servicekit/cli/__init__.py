@@ -1,1 +1,0 @@
-"""Commands that a service's program gets from here."""

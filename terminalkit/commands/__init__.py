@@ -1,1 +1,0 @@
-"""A program and its commands: their options, completion, and the commands that all services have."""

@@ -1,1 +1,0 @@
-"""Running a program: event loop, coroutine, serving, from the command line to the exit code."""
