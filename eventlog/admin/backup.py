@@ -3,6 +3,9 @@
 A copy is `<stream>.snapshot`, in the server's own form (a tar file compressed by S2), and `<stream>.json`, the description of the
 copy with the digest of the file. A restored stream is the same stream: sequences, times, and the incarnation that tables are
 bound to. It is closed until all of its records are there (`eventlog.jetstream.api`).
+
+The server that makes a snapshot copies files, also damaged ones, and does not report records that it cannot read. So a copy is
+restored on a throw-away server, and every record is read back.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ import asyncio
 import hashlib
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -22,6 +27,7 @@ import attrs
 import msgspec
 from nats.aio.msg import Msg
 
+from eventlog.embedded.nats import MAX_PAYLOAD, EmbeddedServer
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import (
     STORAGE_EXCEEDED,
@@ -36,8 +42,28 @@ from eventlog.jetstream.api import (
     opened,
     persist,
 )
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.chain import Break, LinkChecker, LinkedCommit, beginning, fingerprints, rolled, text_of
 from eventlog.support.files import make_private, sync
+
+_STORE = 1 << 50
+"""Bytes that it may store: as many as the disk has."""
+
+
+@asynccontextmanager
+async def throw_away_server(*, max_payload: int = MAX_PAYLOAD, directory: Path | None = None) -> AsyncIterator[Connection]:
+    """A connection to a new server for the block. `max_payload` is the most bytes of a message.
+
+    Its files are in `directory`, by default where temporary files are. Raises ServerFailed.
+    """
+    with tempfile.TemporaryDirectory(prefix=".throw-away-", dir=directory) as scratch:
+        async with (
+            EmbeddedServer(Path(scratch), max_file_store=_STORE, max_payload=max_payload, durable=False) as server,
+            Connection.open(server.url, name="throw-away") as connection,
+        ):
+            yield connection
+
 
 CHUNK = 128 * 1024
 """Bytes of one message of a snapshot."""
@@ -86,16 +112,12 @@ def copies(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.json"))
 
 
-Check = Callable[[Path], Awaitable[str]]
-"""Gives the running digest of the records of a copy, by its description, or raises."""
-
-
-async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> StreamCopy:
+async def back_up(connection: Connection, stream: str, directory: Path, *, verify: bool = False) -> StreamCopy:
     """Copy a stream as it is now into `directory`, while it is written to.
 
-    The files are there whole, or not at all, outlast a power cut, and only their owner can read them. The copy is checked by
-    `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
-    FileExistsError if a copy of it is there already, Unavailable, and the errors of `check`.
+    The files are there whole, or not at all, outlast a power cut, and only their owner can read them. With `verify`
+    it is checked before (`check_copy`). Raises StreamNotThere,
+    FileExistsError if a copy of it is there already, Unavailable, and the errors of `check_copy`.
     """
     names = (f"{stream}.snapshot", f"{stream}.json")
     for name in names:
@@ -119,8 +141,8 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
             state=state,
         )
         described_in.write_bytes(encoded(copied))
-        if check is not None:
-            copied = attrs.evolve(copied, verified=True, digest=await check(described_in))
+        if verify:
+            copied = attrs.evolve(copied, verified=True, digest=await check_copy(described_in))
             described_in.write_bytes(encoded(copied))
         for file in (partial, described_in):
             await asyncio.to_thread(sync, file)
@@ -300,3 +322,94 @@ def _parts(file: Path) -> Iterator[bytes]:
     with file.open("rb") as content:
         while part := content.read(CHUNK):
             yield part
+
+
+# The check of a copy
+
+
+_TOGETHER = 512
+_COMMIT = b'{"id":"'
+"""How each commit begins: a stream whose first record is a commit is an event log."""
+_MOST = 5
+"""Places that are named of many."""
+
+
+class CopyDamaged(EventLogError):
+    """A copy of a stream cannot be restored, or not all of it can be read."""
+
+    status = HTTPStatus.CONFLICT
+
+
+async def check_copy(file: Path) -> str:
+    """Restore a copy (by its description) on a throw-away server and read all: the running digest of its records.
+
+    Raises BackupInvalid, CopyDamaged, ServerFailed if no server can be started here.
+    """
+    copied = described(file)
+    async with throw_away_server(directory=file.parent) as connection:
+        try:
+            await restore(connection, file, changes={"max_bytes": -1, "allow_direct": True})
+        except EventLogError as error:
+            raise CopyDamaged(f"the copy of {copied.stream} cannot be restored: {error}") from error
+        digest = await _read(connection, copied)
+    if copied.digest not in {None, digest}:
+        raise CopyDamaged(f"the copy of {copied.stream} has other records than when it was made: their digest is {digest}")
+    return digest
+
+
+async def _read(connection: Connection, copied: StreamCopy) -> str:
+    """The running digest of all records. Raises CopyDamaged."""
+    reader = MessageReader(connection, copied.stream)
+    reading = _Reading(copied)
+    after = 0
+    while stored := await reader.several({"batch": _TOGETHER, "seq": after + 1, "next_by_subj": ">"}):
+        reading.take(stored)
+        after = stored[-1].sequence
+    return reading.end()
+
+
+class _Reading:
+    """The records of a copy that were read so far."""
+
+    def __init__(self, copied: StreamCopy) -> None:
+        self._copied = copied
+        self._digest = beginning(copied.stream)
+        self._links = LinkChecker(inf)
+        self._last, self._count = int(copied.state["first_seq"]) - 1, 0
+        self._missing: list[int] = []
+        self._broken: list[str] = []
+        self._unread: list[LinkedCommit] = []
+        self._is_log: bool | None = None
+
+    def take(self, several: Sequence[StoredMessage]) -> None:
+        """Some more records, in order."""
+        prints = fingerprints(several)
+        self._digest = rolled(self._digest, prints)
+        for stored in several:
+            if len(self._missing) <= _MOST:
+                self._missing += range(self._last + 1, min(stored.sequence, self._last + _MOST + 2))
+            self._last, self._count = stored.sequence, self._count + 1
+        if self._is_log is None:
+            self._is_log = several[0].data.startswith(_COMMIT)
+        if self._is_log:
+            looked = self._links.look(several, prints)
+            self._broken += [f"sequence {fault.sequence} of {fault.subject}: {fault.problem}" for fault in looked.faults.values()]
+            self._unread += looked.unread
+
+    def end(self) -> str:
+        """The digest of all. Raises CopyDamaged."""
+        copied = self._copied
+        said = self._broken[:_MOST]
+        if self._count != copied.messages:
+            missing = [*self._missing, *range(self._last + 1, min(copied.last, self._last + _MOST) + 1)][:_MOST]
+            places = f": sequences {', '.join(map(str, missing))}" if missing else ""
+            said.insert(0, f"{copied.messages - self._count} of {copied.messages} records cannot be read{places}")
+        elif self._unread and not said:  # otherwise a missing record is the reason
+            said = [f"sequence {commit.sequence} of {commit.subject}: {Break.GUARD.value}" for commit in self._unread[:_MOST]]
+        if said:
+            raise CopyDamaged(
+                f"the copy of {copied.stream} is damaged: {'; '.join(said)}. The stream on the server is then damaged as well. "
+                "Keep the tables and older copies: they may be the only place that has what cannot be read. Do not restart that "
+                "nats-server before a copy is made with --unverified: it may cut the stream there"
+            )
+        return text_of(self._digest)

@@ -168,8 +168,8 @@ def event_stream(
     DeclarationInvalid.
     """
     overrides = {} if max_bytes is None else {name: {"max_bytes": max_bytes}}
-    if (found := file or _default_file()) is not None and name in read(found).get("streams", {}):
-        return load_declarations(found, replicas=replicas, overrides=overrides).only(name)
+    if (declared_in := file or _default_file()) is not None and name in read(declared_in).get("streams", {}):
+        return load_declarations(declared_in, replicas=replicas, overrides=overrides).only(name)
     subjects = sorted(f"{category}.*" for category in categories)
     fields = {**EVENT_STREAM, "description": f"Events of {name}", "subjects": subjects, "max_bytes": max_bytes or "1GiB"}
     return parse({"streams": {name: fields}}, replicas=replicas)
@@ -284,10 +284,10 @@ def _plain(where: str, field: str, value: Any) -> Any:
 
 
 def _quantity(where: str, text: str, units: Mapping[str, int]) -> int:
-    found = re.fullmatch(r"([0-9]+) ?([A-Za-z]+)", text)
-    if found is None or found[2] not in units:
+    quantity = re.fullmatch(r"([0-9]+) ?([A-Za-z]+)", text)
+    if quantity is None or quantity[2] not in units:
         raise DeclarationInvalid(f"{where}: {text!r} is not a number with one of the units {', '.join(units)}")
-    return int(found[1]) * units[found[2]]
+    return int(quantity[1]) * units[quantity[2]]
 
 
 def _short(stream: Stream) -> str:

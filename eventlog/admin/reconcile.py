@@ -113,12 +113,12 @@ class Drift:
 
 async def plan_changes(connection: Connection, declarations: Declarations, *, new_keys: bool = False) -> list[Drift]:
     """Return the differences on the server, without changing it. `new_keys` as in `apply_declarations`. Raises Unavailable."""
-    found = await asyncio.gather(
+    infos = await asyncio.gather(
         *(_stream_info(connection, stream.name) for stream in declarations.streams),
         *(_consumer_info(connection, consumer) for consumer in declarations.consumers),
     )
     count = len(declarations.streams)
-    streams = list(zip(declarations.streams, found[:count], strict=True))
+    streams = list(zip(declarations.streams, infos[:count], strict=True))
     lost = () if new_keys else [stream for stream, info in streams if info is None and await needed_keys(connection, stream)]
     return [
         *(
@@ -128,7 +128,7 @@ async def plan_changes(connection: Connection, declarations: Declarations, *, ne
         ),
         *(
             drift
-            for item, info in zip(declarations.consumers, found[count:], strict=True)
+            for item, info in zip(declarations.consumers, infos[count:], strict=True)
             for drift in _consumer_drift(item, info)
         ),
     ]
@@ -146,8 +146,8 @@ def danger_of(stream: Stream, info: Mapping[str, Any] | None) -> str | None:
     if (reason := reason_of(info)) is not None:
         return reason
     reasons = []
-    if found := [drift for drift in _stream_drift(stream, info) if not _is_bearable(drift)]:
-        fields = ", ".join(f"{drift.field} is {drift.found!r}, declared {drift.wanted!r}" for drift in found)
+    if drifts := [drift for drift in _stream_drift(stream, info) if not _is_bearable(drift)]:
+        fields = ", ".join(f"{drift.field} is {drift.found!r}, declared {drift.wanted!r}" for drift in drifts)
         reasons.append(
             f"the stream {stream.name} is not as declared, so nats-server may remove, move or refuse what is stored: {fields}. "
             "`projections streams apply` sets it back, or names what is to be done by hand"
@@ -186,8 +186,8 @@ async def apply_declarations(
     """
 
     async def applied() -> list[Drift]:
-        wanted = declarations if room is None else await _fitted(connection, declarations, room)
-        return await _apply(connection, wanted, new_keys=new_keys)
+        sized = declarations if room is None else await _fitted(connection, declarations, room)
+        return await _apply(connection, sized, new_keys=new_keys)
 
     left = await persist(connection, applied, patience)
     for drift in left:
@@ -322,13 +322,13 @@ def _stream_drift(stream: Stream, info: Mapping[str, Any] | None) -> Iterator[Dr
     if info is None:
         yield Drift(stream.kind, stream.name, "", dict(stream.config), None, "create")
         return
-    found = info["config"]
-    metadata = found.get("metadata", {})
+    config = info["config"]
+    metadata = config.get("metadata", {})
     for field, wanted in stream.config.items():
         if field == "max_bytes" and stream.aim is None and metadata.get(AIM) == str(wanted):
             continue
-        if not _same(wanted, has := found.get(field)):
-            action: Action = "update" if _harmless(stream, field, wanted, found) else "by hand"
+        if not _same(wanted, has := config.get(field)):
+            action: Action = "update" if _harmless(stream, field, wanted, config) else "by hand"
             yield Drift(stream.kind, stream.name, field, wanted, has, action)
     if stream.incarnation and INCARNATION not in metadata:
         yield Drift(stream.kind, stream.name, INCARNATION, incarnation_of(info), None, "update")
@@ -358,11 +358,11 @@ def _same(wanted: Any, found: Any) -> bool:
     return bool(wanted == found or (not found and not wanted))  # the server leaves out what is zero
 
 
-def _harmless(stream: Stream, field: str, wanted: Any, found: Mapping[str, Any]) -> bool:
+def _harmless(stream: Stream, field: str, wanted: Any, config: Mapping[str, Any]) -> bool:
     """Whether the update of a field cannot remove a message, nor hide one."""
     match field:
         case "subjects":
-            return set(found.get(field, ())) <= set(wanted)
+            return set(config.get(field, ())) <= set(wanted)
         case "deny_delete" | "deny_purge" | "allow_atomic":
             return wanted is True
         case "allow_rollup_hdrs":
@@ -370,9 +370,9 @@ def _harmless(stream: Stream, field: str, wanted: Any, found: Mapping[str, Any])
         case "discard":
             return bool(wanted == "new")
         case "max_bytes" | "max_msgs":  # discard: new refuses what is too much instead of removing what is there
-            return found.get("discard") == "new" or _wider(wanted, found.get(field))
+            return config.get("discard") == "new" or _wider(wanted, config.get(field))
         case "max_age" | "max_msgs_per_subject":  # an entry of a bucket is only ever worth its newest value, while it lives
-            return stream.kind == "key-value bucket" or _wider(wanted, found.get(field))
+            return stream.kind == "key-value bucket" or _wider(wanted, config.get(field))
         case _:
             return field in _ALWAYS
 
@@ -408,13 +408,13 @@ class NoRoom(Full):
     """The disk is too small for streams of the least size."""
 
 
-def fitted(declarations: Declarations, found: Mapping[str, Mapping[str, Any]], room: DiskRoom) -> Declarations:
+def fitted(declarations: Declarations, configs: Mapping[str, Mapping[str, Any]], room: DiskRoom) -> Declarations:
     """Return the declarations with sizes that fit the room, and with the declared sizes as aims.
 
-    `found` has the configurations of the streams that are there, by name. Raises NoRoom.
+    `configs` has the configurations of the streams that are there, by name. Raises NoRoom.
     """
     aims = {stream.name: int(stream.config["max_bytes"]) for stream in declarations.streams}
-    present = {name: int(found[name].get("max_bytes", -1)) for name in aims.keys() & found.keys()}
+    present = {name: int(configs[name].get("max_bytes", -1)) for name in aims.keys() & configs.keys()}
     sizes = _sizes(aims, present, room)
     return attrs.evolve(
         declarations,

@@ -212,7 +212,6 @@ async def backup(
     """
     from eventlog.admin import declarations
     from eventlog.admin.backup import StreamNotThere, back_up
-    from eventlog.admin.copy_check import check_copy
 
     if verify:
         return await _verify(invocation, directory)
@@ -223,7 +222,7 @@ async def backup(
     async with connected(nats_url) as connection:
         for stream in chosen:
             try:
-                copied.append(await back_up(connection, stream.name, directory, check=None if unverified else check_copy))
+                copied.append(await back_up(connection, stream.name, directory, verify=not unverified))
             except StreamNotThere:
                 if names:
                     raise
@@ -249,7 +248,7 @@ def _check_some(absent: Sequence[Stream], chosen: Sequence[Stream]) -> None:
 
 async def _verify(invocation: Invocation, directory: Path) -> int:
     from eventlog.admin import backup as of
-    from eventlog.admin.copy_check import CopyDamaged, check_copy
+    from eventlog.admin.backup import CopyDamaged, check_copy
 
     files = of.copies(directory)
     if not files:

@@ -18,9 +18,8 @@ from terminalkit.failure import ExitCode
 from terminalkit.invocation import Invocation
 
 if TYPE_CHECKING:
-    from eventlog.admin.repair.diagnosis import Witness
-    from eventlog.admin.repair.repair import Repair
-    from eventlog.admin.repair.sources import RepairSource
+    from eventlog.admin.diagnosis import RepairSource, Witness
+    from eventlog.admin.repair import Repair
     from eventlog.admin.scrub import ScrubPass
     from eventlog.jetstream.log import JetStreamLog
     from projections.model import ReadModel
@@ -115,7 +114,7 @@ async def scrub(invocation: Invocation, *, model: ReadModel, nats_url: str, each
 
     A record that was written or read in the last seconds may come from the memory of nats-server, which hides damage on the disk.
     """
-    from eventlog.admin.repair.repair import repairs
+    from eventlog.admin.repair import repairs
 
     output = invocation.output
     async with opened_log(nats_url, model) as log:
@@ -151,7 +150,7 @@ async def _passes(
     log: JetStreamLog, model: ReadModel, rate: float | None, *, each_server: bool
 ) -> AsyncIterator[tuple[str | None, ScrubPass]]:
     """A pass over the log; with `each_server` one of each server of a cluster, with the name of the server."""
-    from eventlog.admin.repair.diagnosis import each_leads
+    from eventlog.admin.diagnosis import each_leads
     from eventlog.admin.scrub import LogScrubber
     from eventlog.jetstream.message_reader import MessageReader
 
@@ -208,8 +207,7 @@ async def repair(
     around it, and the log that the tables were made from. A tombstone is an event with the name and the reason; the tables then
     have to be rebuilt.
     """
-    from eventlog.admin.repair.repair import StreamRepair
-    from eventlog.admin.repair.rewriting import Operator
+    from eventlog.admin.repair import Operator, StreamRepair
 
     if tombstone and not (operator and reason):
         raise click.UsageError("--tombstone needs --operator NAME and --reason TEXT", click.get_current_context())
@@ -227,7 +225,7 @@ async def repair(
 
 async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, model: ReadModel) -> Witness:
     """The knowledge of the tables, if they are of this incarnation."""
-    from eventlog.admin.repair.diagnosis import Witness
+    from eventlog.admin.diagnosis import Witness
     from projections.model import COMMAND_KEYS
     from projections.stores.databases import reader_at
 
@@ -247,7 +245,7 @@ async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, mode
 
 
 async def _sources(stack: AsyncExitStack, log: JetStreamLog, model: ReadModel, backups: Sequence[Path]) -> Sequence[RepairSource]:
-    from eventlog.admin.repair.sources import Replicas, backup_source
+    from eventlog.admin.diagnosis import Replicas, backup_source
     from eventlog.jetstream.message_reader import MessageReader
 
     incarnation = (await log.head()).incarnation

@@ -96,8 +96,8 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
     also behind the position of the tables.
     """
     from projections.rebuild import verify as fold
-    from projections.rebuild.audit import audit
     from projections.rebuild.copies import CopyPart
+    from projections.rebuild.verify import audit
     from projections.stores.databases import copies_at, reader_at
 
     output = invocation.output
@@ -282,10 +282,10 @@ async def resume(invocation: Invocation, *, name: str | None, nats_url: str, dat
 
 
 async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool) -> int:
-    from projections.rebuild.audit import audit
     from projections.rebuild.copies import CopyPart
     from projections.rebuild.operations import OperationKind
     from projections.rebuild.rebuild import confirm, fill
+    from projections.rebuild.verify import audit
     from projections.stores.databases import copies_at
 
     output = invocation.output

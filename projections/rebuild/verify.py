@@ -1,14 +1,17 @@
 """Folding the log, and comparing the result with the live tables: every read model equals a fold of the stream (I3).
 
-The compared form is canonical: tables by name, rows by key, values as JSON with sorted names, from any store. For each
-projection the number of applied commits is compared too.
+The compared form is canonical: tables by name, rows by key, values as JSON with sorted names, from any store. The number of
+applied commits of each projection is also compared.
+
+A read model is made from the states in commits, so a fold finds nothing wrong with a state that contradicts the events. An audit
+looks for that: it reads the log from its first commit on, checks the links between commits, and folds the events.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,13 +20,14 @@ import attrs
 import msgspec
 
 from eventlog import EventLog, Head
-from eventlog.support.chain import text_of
+from eventlog.admin.scrub import CommitChecker, Damage
+from eventlog.support.chain import beginning, fingerprints, rolled, text_of
 from projections.errors import Behind, MigrationError
 from projections.migrations import Migrations
 from projections.model import ReadModel, Table
-from projections.projector.continuity import Tip, check_against
+from projections.projector.continuity import Tip, check_against, check_contiguous
 from projections.projector.projector import Projector
-from projections.store import Reader, Snapshot
+from projections.store import Mark, Reader, Snapshot
 from projections.stores.sqlite import SQLiteStore
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -128,8 +132,8 @@ async def verify(
         until = await _sequence_of(ours, model, await event_log.head())
         async with replayed_copy(event_log, model, until=until, run=run) as fresh, fresh.snapshot() as theirs:
             difference = await compare_snapshots(ours, theirs, model)
-        found = await dump_snapshot(ours, model) if dumped else None
-        return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model), dump=found)
+        short = await dump_snapshot(ours, model) if dumped else None
+        return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model), dump=short)
 
 
 async def _digest_of(snapshot: Snapshot, model: ReadModel) -> str | None:
@@ -278,3 +282,63 @@ def _meaning(text: str) -> Any:
 async def _applied(snapshot: Snapshot, model: ReadModel) -> dict[str, int]:
     checkpoints = await snapshot.checkpoints()
     return {p.name: checkpoints[p.name].applied for p in model.projections if p.name in checkpoints}
+
+
+# The audit of a log
+
+
+MOST = 100
+"""Findings after which an audit names no more."""
+_BATCH = 1000
+
+
+@attrs.frozen(kw_only=True)
+class Audit:
+    """Result of an audit up to `sequence`: the findings in order, `digest` as in `Checkpoint`, and where marks differ.
+
+    `diverged` are the sequences between which the log is not the one that the marks were made from.
+    """
+
+    sequence: int
+    findings: Sequence[Damage]
+    digest: str
+    diverged: tuple[int, int] | None
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """The faults, a line each; none if the log is sound."""
+        problems = [str(finding) for finding in self.findings]
+        if self.diverged is not None:
+            begin, end = self.diverged
+            problems.append(
+                f"the log is not the one that the tables were made from: it differs between sequence {begin} and {end}"
+            )
+        return problems
+
+
+async def audit(event_log: EventLog, model: ReadModel, *, until: int, marks: Sequence[Mark] = ()) -> Audit:
+    """Audit the log up to sequence `until`: the links between commits, and states against folded events.
+
+    `marks` come from the tables: they may end before `until`. Raises LogDamaged, Unavailable.
+    """
+    checker, findings = CommitChecker(event_log.at, model.folds), list[Damage]()
+    digest, after, diverged = beginning(model.stream), 0, None
+    known = {mark.sequence: mark for mark in marks}
+    agreed = 0
+    lists: Any = event_log.follow(after=0, until=until, batch=_BATCH)
+    async with aclosing(lists):
+        async for commits in lists:
+            check_contiguous(commits, after)
+            prints, begin = fingerprints(commits), 0
+            for border in [at for at in range(after + 1, commits[-1].sequence + 1) if at in known] if known else ():
+                digest = rolled(digest, prints[begin : border - after])
+                begin = border - after
+                if text_of(digest) == known[border].digest:
+                    agreed = border
+                elif diverged is None:
+                    diverged = (agreed + 1, border)
+            digest = rolled(digest, prints[begin:])
+            after = commits[-1].sequence
+            problems = await checker.problems(commits, prints)
+            findings += [Damage(c.sequence, c.subject, problems[c.sequence]) for c in commits if c.sequence in problems]
+    return Audit(sequence=after, findings=findings[:MOST], digest=text_of(digest), diverged=diverged)

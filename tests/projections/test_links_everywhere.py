@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from eventlog import AggregateDamaged, AggregateId, Commit
-from eventlog.admin.backup import StreamCopy
-from eventlog.admin.copy_check import CopyDamaged, _Reading
-from eventlog.admin.repair import diagnosis
-from eventlog.admin.repair.diagnosis import Diagnosis, Witness
+from eventlog.admin import diagnosis
+from eventlog.admin.backup import CopyDamaged, StreamCopy, _Reading
+from eventlog.admin.diagnosis import Diagnosis, Witness
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands.loading import Loader
 from eventlog.jetstream.message_reader import StoredMessage
@@ -24,7 +23,7 @@ from eventlog.support.chain import CommitLost
 from eventlog.testing.memory import MemoryLog
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.audit import audit
+from projections.rebuild.verify import audit
 from projections.stores.sqlite import SQLiteStore
 from tests.support.log.linked import stray, written
 from tests.support.readside.ledger import CATEGORY, MODEL, REGISTRY

@@ -15,12 +15,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from eventlog import AggregateDamaged, Commands, Context
+from eventlog.admin import repair
 from eventlog.admin.backup import back_up, restore
-from eventlog.admin.copy_check import check_copy
-from eventlog.admin.repair import repair
-from eventlog.admin.repair.diagnosis import Witness
-from eventlog.admin.repair.repair import StreamRepair
-from eventlog.admin.repair.sources import backup_source
+from eventlog.admin.diagnosis import Witness, backup_source
+from eventlog.admin.repair import StreamRepair
 from eventlog.admin.scrub import LogScrubber
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.group_commit import CostEstimate
@@ -30,7 +28,7 @@ from eventlog.support.chain import FOLLOWS, GUARD
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.audit import audit
+from projections.rebuild.verify import audit
 from projections.stores.sqlite import SQLiteStore
 from tests.support.log.damage import flip
 from tests.support.programs import warm
@@ -112,7 +110,7 @@ async def fill(place: Place, *, backup_after: int = 6) -> None:
             event = Opened(f"owner of {name}") if sequence <= 2 else Booked(1110000 + sequence)
             await commands.execute(ACCOUNT, name, event, Context(key=f"key-{sequence}", fingerprint="f"))
             if sequence == backup_after:
-                await back_up(log.connection, STREAM.name, place.backup, check=check_copy)
+                await back_up(log.connection, STREAM.name, place.backup, verify=True)
 
 
 @pytest.mark.parametrize("lost", [6, 5], ids=["even the newest of the backup", "in the middle"])
@@ -204,7 +202,7 @@ async def test_a_damaged_commit_of_a_row_is_repaired(
         last = await log.at(16)
         assert last is not None
         assert FOLLOWS.encode() in (last.headers or b"")
-        await back_up(log.connection, STREAM.name, place.backup, check=check_copy)
+        await back_up(log.connection, STREAM.name, place.backup, verify=True)
     await place.check_whole()
     await place.damage(b"%d" % (1110000 + lost))
     means = ("--from-backup", place.backup) if remedy == "backup" else BY

@@ -9,10 +9,9 @@ import pytest
 
 from eventlog import Commands
 from eventlog.admin.declarations import Declarations
+from eventlog.admin.diagnosis import Replicas, Witness, each_leads
 from eventlog.admin.reconcile import apply_declarations
-from eventlog.admin.repair.diagnosis import Witness, each_leads
-from eventlog.admin.repair.repair import StreamRepair
-from eventlog.admin.repair.sources import Replicas
+from eventlog.admin.repair import StreamRepair
 from eventlog.admin.scrub import LogScrubber
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader

@@ -15,7 +15,6 @@ import pytest
 import pytest_asyncio
 
 from eventlog.admin.backup import back_up
-from eventlog.admin.copy_check import check_copy
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
@@ -160,7 +159,7 @@ async def test_writes_are_refused_within_five_seconds_without_a_probe_and_lost_e
         for number in range(100):
             assert (await bank.deposit(f"a{number % 4}"))[0] == 200
         (tmp_path / "backup").mkdir()
-        await back_up(bank.operator, "BANK", tmp_path / "backup", check=check_copy)
+        await back_up(bank.operator, "BANK", tmp_path / "backup", verify=True)
         before = await bank.config()
         with within(5):
             await bank.update(before, max_msgs=60, discard="old")

@@ -15,7 +15,6 @@ import pytest
 from eventlog import AggregateId, Unavailable
 from eventlog.admin import reconcile as streams
 from eventlog.admin.backup import back_up, restore
-from eventlog.admin.copy_check import check_copy
 from eventlog.admin.declarations import load_declarations
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
@@ -251,7 +250,7 @@ async def test_the_files_of_a_copy_and_their_names_are_on_the_disk_when_it_is_ma
         await connection.request("some.thing", b"1", timeout=5)
         before = os.umask(0o022)
         try:
-            await back_up(connection, "SOME", copies, check=check_copy)
+            await back_up(connection, "SOME", copies, verify=True)
         finally:
             os.umask(before)
     names = ["SOME.json", "SOME.snapshot"]

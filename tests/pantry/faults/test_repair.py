@@ -12,7 +12,6 @@ import pytest
 
 from eventlog import Commands, Context
 from eventlog.admin.backup import back_up
-from eventlog.admin.copy_check import check_copy
 from eventlog.jetstream.transport.connection import Connection
 from pantry.domain.gtin import own_code
 from pantry.domain.ledger import PRODUCT, RecordMovement
@@ -107,7 +106,7 @@ async def test_a_service_waits_for_the_repair_and_continues(tmp_path: Path) -> N
             await Commands(log).execute_in_order(PRODUCT, FLOUR, movements)
         (tmp_path / "backup").mkdir()
         async with Connection.open(system.nats.url, name="operator") as connection:
-            await back_up(connection, "PANTRY", tmp_path / "backup", check=check_copy)
+            await back_up(connection, "PANTRY", tmp_path / "backup", verify=True)
         writers = Writers(system)
         for number in range(3):
             await system.nats.stop()

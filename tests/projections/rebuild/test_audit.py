@@ -15,8 +15,8 @@ from eventlog.testing.memory import MemoryLog
 from projections.migrations import Migrations
 from projections.projector.continuity import MARK_EVERY
 from projections.projector.projector import Projector
-from projections.rebuild import audit as module
-from projections.rebuild.audit import audit
+from projections.rebuild import verify as module
+from projections.rebuild.verify import audit
 from projections.store import Store
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside import ledger

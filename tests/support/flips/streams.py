@@ -21,7 +21,7 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from projections.projector.continuity import check_against
-from projections.rebuild.audit import audit
+from projections.rebuild.verify import audit
 from projections.store import Checkpoint
 from tests.support.flips.harm import Harm, Violation, harm
 from tests.support.readside.ledger import EPOCH, MODEL, REGISTRY, Book, Booked, Opened

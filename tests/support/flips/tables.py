@@ -18,8 +18,7 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import ProjectionError
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.audit import audit
-from projections.rebuild.verify import compare, verify
+from projections.rebuild.verify import audit, compare, verify
 from projections.store import Reader, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.postgres.server import PostgresServer

@@ -1,4 +1,9 @@
-"""Repair a stream: plan, freeze it, write it again with the lost commits in their places, check that, and put it in its place."""
+"""Repair of a stream: plan, freeze it, write it again with the lost commits in their places, check that, and put it in its place.
+
+JetStream cannot write a sequence a second time. So all records are published in order to an empty stream of the same name on a
+throw-away server: whole copies or tombstones are in the damaged places. Each record gets the sequence that it had, and its guard
+is checked once more by the server.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +13,171 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import attrs
 import msgspec
 import structlog
 
-from eventlog.admin.backup import back_up, described, encoded, restore
-from eventlog.admin.copy_check import check_copy
-from eventlog.admin.repair.diagnosis import Diagnosis, Fault, Witness, each_leads
-from eventlog.admin.repair.rewriting import DUPLICATES, Operator, Rewriting
-from eventlog.admin.repair.sources import RepairSource
-from eventlog.admin.throw_away import throw_away_server
+from eventlog.admin.backup import back_up, check_copy, described, encoded, restore, throw_away_server
+from eventlog.admin.diagnosis import Diagnosis, Fault, RepairSource, Witness, each_leads, records
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import INCARNATION, after_repair, ask, call, check_whole, closed, incarnation_of, is_closed, opened
+from eventlog.jetstream.append import Ack
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
-from eventlog.support.chain import text_of
+from eventlog.support.chain import (
+    GUARD,
+    TOMBSTONE,
+    CommitBody,
+    CommitLost,
+    EventBody,
+    StateBody,
+    beginning,
+    digest_of,
+    fingerprints,
+    rolled,
+    text_of,
+)
 from eventlog.support.files import sync
 
 log = structlog.get_logger(__name__)
+
+_TOGETHER = 256
+_TIMEOUT = 30.0
+DUPLICATES = 100_000_000
+"""Nanoseconds: the shortest duplicate window that nats-server takes."""
+_FORGOTTEN = 0.25
+"""Seconds after which the throw-away server has surely forgotten a message id."""
+_ID = b"Nats-Msg-Id:"
+_OF_READS = (
+    b"Nats-Stream:",
+    b"Nats-Subject:",
+    b"Nats-Sequence:",
+    b"Nats-Time-Stamp:",
+    b"Nats-Num-Pending:",
+    b"Nats-Last-Sequence:",
+)
+_OF_BATCHES = b"Nats-Batch-"
+
+
+class RewriteFailed(EventLogError):
+    """A record did not get the sequence that it had. The damaged stream is unchanged."""
+
+
+@attrs.frozen(kw_only=True)
+class Operator:
+    """The person who accepts that commits are lost, with the reason."""
+
+    name: str
+    reason: str
+
+
+@attrs.frozen
+class RewrittenRecord:
+    """A record of a stream, to be written once more; `headers` are lines as on the wire."""
+
+    sequence: int
+    subject: str
+    data: bytes
+    headers: bytes
+
+
+def headers_of(stored: StoredMessage) -> bytes:
+    """The headers that a record was published with, without the headers of reads and batches."""
+    lines = (stored.headers or b"").split(b"\r\n")[1:]
+    return b"".join(line + b"\r\n" for line in lines if line and not line.startswith((*_OF_READS, _OF_BATCHES)))
+
+
+class Rewriting:
+    """Writes one stream to a throw-away server. `digests` has the running digest at the sequences of `wanted`."""
+
+    def __init__(self, target: Connection, stream: str, registry: Registry, wanted: Sequence[int] = ()) -> None:
+        self._target = target
+        self._stream = stream
+        self._registry = registry
+        self._wanted = frozenset(wanted)
+        self._written = MessageReader(target, stream)
+        self._waiting: list[RewrittenRecord] = []
+        self._ids: set[bytes] = set()
+        self.digest = beginning(stream)
+        self.digests: dict[int, str] = {}
+
+    async def write(
+        self,
+        source: MessageReader,
+        end: int,
+        replaced: Mapping[int, StoredMessage],
+        lost: Mapping[int, Fault],
+        operator: Operator | None,
+    ) -> None:
+        """Write all records up to `end`: `replaced` ones from their copies, and a tombstone for each one that is `lost`.
+
+        Raises RewriteFailed, Unavailable.
+        """
+        async for sequence, stored in records(source, 1, end):
+            whole = replaced.get(sequence, stored)
+            if sequence in lost:
+                assert operator is not None
+                await self._flush()
+                await self._put(await self._tombstone(lost[sequence], operator))
+            elif whole is None:
+                raise RewriteFailed(f"sequence {sequence} became unreadable during the repair: run it again")
+            else:
+                await self._put(RewrittenRecord(sequence, whole.subject, whole.data, headers_of(whole)))
+        await self._flush()
+
+    async def _put(self, record: RewrittenRecord) -> None:
+        ids = [line for line in record.headers.split(b"\r\n") if line.startswith(_ID)]
+        if (
+            ids and ids[0] in self._ids
+        ):  # a key that was used once more, after the window: the server may take it for a repetition
+            await self._flush()
+            await asyncio.sleep(_FORGOTTEN)
+            self._ids.clear()
+        self._ids.update(ids)
+        self._waiting.append(record)
+        if len(self._waiting) == _TOGETHER:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        batch, self._waiting = self._waiting, []
+        replies = await asyncio.gather(
+            *(self._target.request(record.subject, record.data, headers=record.headers, timeout=_TIMEOUT) for record in batch)
+        )
+        for record, reply in zip(batch, replies, strict=True):
+            ack = msgspec.json.decode(reply.data, type=Ack)
+            if ack.error is not None or ack.duplicate or ack.seq != record.sequence:
+                text = f"sequence {record.sequence} of {self._stream} cannot be written again"
+                raise RewriteFailed(f"{text}: {ack.error or f'it became sequence {ack.seq}'}. The stream is unchanged")
+            self.digest = rolled(self.digest, fingerprints([record]))
+            if record.sequence in self._wanted:
+                self.digests[record.sequence] = text_of(self.digest)
+
+    async def _tombstone(self, fault: Fault, operator: Operator) -> RewrittenRecord:
+        """The tombstone of a lost commit: the state of its aggregate stays as it was before, if nothing later says otherwise."""
+        subject = fault.subject or f"{self._registry.categories[0]}.lost-{fault.sequence}"
+        before = await self._written.leader({"last_by_subj": subject})
+        state = StateBody(msgspec.Raw(b"null"))
+        if before is not None and fault.digest is None:
+            state = msgspec.json.decode(before.data, type=CommitBody).state
+        lost = CommitLost(sequence=fault.sequence, operator=operator.name, reason=operator.reason, replaces=fault.digest)
+        data = msgspec.json.encode(
+            CommitBody(
+                id=f"lost-{uuid4().hex}",
+                at=datetime.now(UTC),
+                prev=None if before is None else digest_of(before.subject, before.data),
+                events=[EventBody("CommitLost", msgspec.Raw(msgspec.json.encode(lost)))],
+                state=state,
+            )
+        )
+        assert data.startswith(TOMBSTONE)
+        return RewrittenRecord(fault.sequence, subject, data, f"{GUARD}: {0 if before is None else before.sequence}\r\n".encode())
+
+
+# The repair of a stream
+
 
 DAMAGED, REPAIRED = "damaged", "repaired"
 """Directories of the two copies: the stream before and after the repair."""
@@ -83,8 +233,8 @@ def _made_empty(directory: Path) -> bool:
 
 
 def _noted(config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = msgspec.json.decode((config.get("metadata") or {}).get(_REPAIRS, "[]"))
-    return found
+    notes: list[dict[str, Any]] = msgspec.json.decode((config.get("metadata") or {}).get(_REPAIRS, "[]"))
+    return notes
 
 
 @attrs.frozen(eq=False)
@@ -113,17 +263,17 @@ class StreamRepair:
 
     async def _faults(self, end: int, replicas: int) -> Sequence[Fault]:
         """The faults in the order of their sequences; on a cluster the faults of every server."""
-        found: dict[int, Fault] = {}
+        faults: dict[int, Fault] = {}
         if replicas == 1:
             diagnosis = Diagnosis()
             await diagnosis.read(self._connection, self._stream, end, self._witness)
-            found = diagnosis.faults
+            faults = diagnosis.faults
         else:
             async for _ in each_leads(self._connection, self._stream):
                 diagnosis = Diagnosis()
                 await diagnosis.read(self._connection, self._stream, end, self._witness, leader=True)
-                found |= diagnosis.faults
-        return [found[sequence] for sequence in sorted(found)]
+                faults |= diagnosis.faults
+        return [faults[sequence] for sequence in sorted(faults)]
 
     async def _remedy(self, fault: Fault) -> Remedy:
         for source in self._sources:
@@ -185,8 +335,8 @@ class StreamRepair:
 
     async def _rewritten(self, plan: Repair, config: Mapping[str, Any], directory: Path) -> Repair:
         """Make the copy that will take the place of the stream. Raises RepairRefused, RewriteFailed, CopyDamaged."""
-        replaced = {one.fault.sequence: one.stored for one in plan.remedies if one.stored is not None}
-        lost = {one.fault.sequence: one.fault for one in plan.remedies if one.stored is None}
+        replaced = {remedy.fault.sequence: remedy.stored for remedy in plan.remedies if remedy.stored is not None}
+        lost = {remedy.fault.sequence: remedy.fault for remedy in plan.remedies if remedy.stored is None}
         async with throw_away_server(max_payload=self._connection.max_payload, directory=directory) as target:
             changes = {"num_replicas": 1, "max_bytes": -1, "duplicate_window": DUPLICATES, "allow_atomic": False}
             await call(target, f"STREAM.CREATE.{self._stream}", {**config, **changes})
@@ -213,8 +363,8 @@ class StreamRepair:
         """Whether the repaired stream is the one that was written, so that the tables stay valid. Raises RepairRefused."""
         if lost:
             return False
-        known, made = self._witness.digest, rewriting.digests.get(self._witness.sequence)
-        if known is not None and made is not None and known != made:
+        known, rewritten = self._witness.digest, rewriting.digests.get(self._witness.sequence)
+        if known is not None and rewritten is not None and known != rewritten:
             raise RepairRefused(
                 f"the repaired {self._stream} is not the log that the tables were made from, up to sequence "
                 f"{self._witness.sequence}: a source has other commits. The stream is unchanged"
@@ -224,7 +374,7 @@ class StreamRepair:
     def _notes(self, plan: Repair) -> list[dict[str, Any]]:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         by = {} if self._operator is None else {"operator": self._operator.name, "reason": self._operator.reason}
-        return [{"sequence": one.fault.sequence, "remedy": str(one), "at": at, **by} for one in plan.remedies]
+        return [{"sequence": remedy.fault.sequence, "remedy": str(remedy), "at": at, **by} for remedy in plan.remedies]
 
     async def _exchange(self, directory: Path, replicas: int) -> None:
         """Put the repaired copy in the place of the stream, which has a copy too."""

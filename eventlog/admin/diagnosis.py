@@ -1,7 +1,8 @@
-"""Find the damaged sequences of a stream, and everything that is still known of the commit at each of them.
+"""The damaged sequences of a stream, everything that is still known of the commit at each of them, and places that may have it.
 
 The next commit of the same aggregate names the sequence of the lost commit (its guard) and the digest of it (`prev`). If there is
 no next commit, the server still counts the record, so the aggregate with more records than can be read is the one that lost it.
+A replica of the stream or a backup may have a whole copy of the commit.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from math import inf
+from pathlib import Path
+from typing import Protocol
 
 import attrs
 
-from eventlog.errors import Unavailable
-from eventlog.jetstream.api import Refused, ask, call, subjects_of
+from eventlog.admin.backup import BackupInvalid, described, restore, throw_away_server
+from eventlog.errors import Unavailable, UndecodableCommit
+from eventlog.jetstream.api import INCARNATION, Refused, ask, call, subjects_of
 from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.chain import Break, LinkChecker, LinkedCommit, fingerprints, link_fault
+from eventlog.registry import Registry
+from eventlog.support.chain import Break, LinkChecker, LinkedCommit, digest_of, fingerprints, has_guard, link_fault
 
 _TOGETHER = 512
 _ELECTED_WITHIN = 60.0
@@ -72,10 +78,10 @@ async def records(
         at += 1
     while at <= end:
         batch = await reader.several({"batch": _TOGETHER, "seq": at, "next_by_subj": ">"})
-        found = {stored.sequence: stored for stored in batch if stored.sequence <= end}
-        last = max(found, default=min(at + _TOGETHER - 1, end))
+        readable = {stored.sequence: stored for stored in batch if stored.sequence <= end}
+        last = max(readable, default=min(at + _TOGETHER - 1, end))
         for sequence in range(at, last + 1):
-            yield sequence, found.get(sequence) or await reader.leader({"seq": sequence})
+            yield sequence, readable.get(sequence) or await reader.leader({"seq": sequence})
         at = last + 1
 
 
@@ -140,10 +146,10 @@ class Diagnosis:
         subjects = [subject for subject, count in sorted(left.items()) for _ in range(count)]
         for sequence, fault in self.faults.items():
             if fault.subject is None and fault.problem == UNREADABLE and subjects:
-                fits = [one for one in subjects if self._last.get(one, 0) < sequence]
-                if fits:
-                    subjects.remove(fits[0])
-                    self.faults[sequence] = attrs.evolve(fault, subject=fits[0])
+                earlier = [subject for subject in subjects if self._last.get(subject, 0) < sequence]
+                if earlier:
+                    subjects.remove(earlier[0])
+                    self.faults[sequence] = attrs.evolve(fault, subject=earlier[0])
 
 
 async def each_leads(connection: Connection, stream: str) -> AsyncIterator[str]:
@@ -196,3 +202,105 @@ async def _leader_of(connection: Connection, stream: str) -> str | None:
         return None
     leader: str | None = info["cluster"].get("leader")
     return leader
+
+
+# Places that may have a lost commit
+
+
+_TRIES = 40
+"""Direct reads of one record: each is answered by a replica at random, so all of three are asked with near certainty."""
+
+_ENVELOPES = Registry()
+"""Decodes the parts that every commit has: these need no type of the log."""
+
+
+class RepairSource(Protocol):
+    """A place that may have lost commits."""
+
+    @property
+    def name(self) -> str:
+        """The place, for people."""
+
+    async def record(self, fault: Fault) -> StoredMessage | None:
+        """The record of a damaged sequence, None if it is not there or does not fit. Raises Unavailable."""
+
+
+def fits(fault: Fault, stored: StoredMessage) -> bool:
+    """Whether a record may be the lost one: a guarded commit of the right aggregate, with the digest that the next one names."""
+    if fault.subject is not None and stored.subject != fault.subject:
+        return False
+    if not has_guard(stored.headers) or not _is_commit(stored):
+        return False
+    return fault.digest is None or digest_of(stored.subject, stored.data) == fault.digest
+
+
+def _is_commit(stored: StoredMessage) -> bool:
+    try:
+        _ = stored.commit(_ENVELOPES).body
+    except UndecodableCommit:
+        return False
+    return True
+
+
+@attrs.frozen
+class Replicas:
+    """The servers that hold the stream, each with its own files."""
+
+    reader: MessageReader
+    name: str = "a replica"
+
+    async def record(self, fault: Fault) -> StoredMessage | None:
+        """See `RepairSource`."""
+        for _ in range(_TRIES):
+            stored = await self.reader.direct({"seq": fault.sequence})
+            if stored is not None and fits(fault, stored):
+                return stored
+        return None
+
+
+@attrs.frozen
+class Backup:
+    """A backup, restored on a throw-away server; `last` is its last sequence, `stream` reads the damaged stream."""
+
+    name: str
+    last: int
+    reader: MessageReader
+    stream: MessageReader
+
+    async def record(self, fault: Fault) -> StoredMessage | None:
+        """See `RepairSource`. The backup has to agree with the stream on the records around the lost one."""
+        if fault.sequence > self.last:
+            return None
+        stored = await self.reader.leader({"seq": fault.sequence})
+        if stored is None or not fits(fault, stored):
+            return None
+        agrees = await self._agrees(fault.sequence, -1) and await self._agrees(fault.sequence, 1)
+        return stored if agrees else None
+
+    async def _agrees(self, sequence: int, step: int) -> bool:
+        """Whether the nearest record on one side is the same in both; True if no record on that side is in both."""
+        at = sequence + step
+        while 0 < at <= self.last:
+            ours, theirs = await self.stream.leader({"seq": at}), await self.reader.leader({"seq": at})
+            if ours is not None and theirs is not None:
+                return (ours.subject, ours.data) == (theirs.subject, theirs.data)
+            at += step
+        return True
+
+
+@asynccontextmanager
+async def backup_source(directory: Path, connection: Connection, stream: str, incarnation: str) -> AsyncIterator[Backup]:
+    """Restore the copy of a stream in a directory on a throw-away server, for the block.
+
+    Raises BackupInvalid if the directory has no copy of this incarnation of the stream, ServerFailed, Unavailable.
+    """
+    file = directory / f"{stream}.json"
+    if not file.is_file():
+        raise BackupInvalid(f"there is no copy of {stream} in {directory}")
+    copied = described(file)
+    other = (copied.config.get("metadata") or {}).get(INCARNATION)
+    if other is not None and other != incarnation:
+        raise BackupInvalid(f"{file} is of another incarnation of {stream} ({other}): its commits are of another log")
+    async with throw_away_server(max_payload=connection.max_payload) as own:
+        await restore(own, file, changes={"max_bytes": -1, "allow_direct": True})
+        yield Backup(f"backup {directory}", copied.last, MessageReader(own, stream), MessageReader(connection, stream))
