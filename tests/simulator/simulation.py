@@ -262,7 +262,7 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
         place(pull, "uuid4", lambda: SimpleNamespace(hex=f"{next(numbers):x}"))
         place(batch, "secrets", SimpleNamespace(token_urlsafe=lambda _: f"b{next(numbers):x}-"))
         for module in (election, store):
-            place(module, "connect", connect)
+            place(module, "connect_postgres", connect)
         place(pool, "connect_pool", connect_pool)
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         gc.disable()  # it would end forgotten generators at moments that no seed draws
