@@ -17,8 +17,8 @@ from gctd.broker.queue import WorkQueue
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.control.lanes.queues import JobQueues
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
+from gctd.worker.attempts.attempt import now, report
 from gctd.worker.attempts.handlers import Handlers
-from gctd.worker.attempts.reports import now, report
 from gctd.worker.identity import WorkerIdentity
 from gctd.worker.room import Room
 from gctd.worker.usage import UsageMeter

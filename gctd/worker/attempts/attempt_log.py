@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import attrs
 import structlog
@@ -20,7 +21,6 @@ from gctd.broker.blobs import Blobs
 from gctd.broker.text_streams import TextStreams
 from gctd.domain.task.events import AttemptLog
 from gctd.worker.attempts.log_text import BoundedText, readable
-from gctd.worker.attempts.reports import now
 
 _log = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ class Recording:
 
     def mark(self, text: str) -> None:
         """Add a line of the worker, with the time: the beginning of a stage, or the end of the attempt."""
-        self._add(f"{_OWN} {now().strftime('%Y-%m-%dT%H:%M:%SZ')} {text}")
+        self._add(f"{_OWN} {datetime.now(UTC).strftime('%Y-%m-%dT%H:%M:%SZ')} {text}")
 
     def completed(self) -> None:
         """Add that the attempt has a result, if the log is kept."""

@@ -1,6 +1,6 @@
 """The course of a job from the queue: start an attempt, do the work under its lease, report its end.
 
-Discoveries and scans have the same course. `JobFlow` holds their differences.
+Discoveries and scans have the same course. Their attempts hold the differences.
 """
 
 from __future__ import annotations
@@ -9,52 +9,32 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-import attrs
 import msgspec
 import structlog
 
-from eventlog import Commands, Context, EventLog, EventLogError, Stages, Trace, recording_spans
+from eventlog import Commands, Context, Decider, EventLog, EventLogError, Stages, Trace, recording_spans
 from gctd.broker.job import Job, acknowledge
 from gctd.control.jobs import JobKind, asked_by
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.repo.state import Repo
 from gctd.domain.task import TASK
 from gctd.domain.task.commands import BlockTask
-from gctd.domain.task.events import Progress
 from gctd.domain.task.state import Task
-from gctd.worker.attempts.attempt import AttemptOver, attempt
+from gctd.worker.attempts.attempt import Attempt, AttemptOver, DiscoveryAttempt, R, S, ScanAttempt, now, report
 from gctd.worker.attempts.attempt_log import LogTargets, Recording
-from gctd.worker.attempts.job_flow import JobFlow, discovery, scan
-from gctd.worker.attempts.reports import now, report
 from gctd.worker.attempts.tracing import logged, traced
-from gctd.worker.work import OnStage, ResolvedRef, Work, WorkFailed
+from gctd.worker.work import Work, WorkFailed
 
 _log = structlog.get_logger(__name__)
 _Logger = structlog.stdlib.BoundLogger
-S = TypeVar("S", Repo, Task)
-R = TypeVar("R")
-
-
-@attrs.frozen(kw_only=True)
-class _RunningAttempt(Generic[S, R]):
-    """An attempt under way: `state` as it began, at that sequence of the log."""
-
-    flow: JobFlow[S, R]
-    job: Job
-    state: S
-    sequence: int
-    context: Context
-    recording: Recording
 
 
 TOGETHER = 0.02
 """Seconds for which a job that is done waits for others, to be acknowledged with them."""
 LONGEST_DELAY = 3600.0
 """Seconds until the next attempt is due, at most."""
-LATE = 5.0
-"""Seconds of retries to record the place of the log after an attempt was ended from outside."""
 
 
 class Handlers:
@@ -81,8 +61,8 @@ class Handlers:
         self._commands = commands
         self._retry_delay = retry_delay
         self._actor = f"worker:{worker}"
-        self._discover = discovery(work, worker, session)
-        self._scan = scan(work, worker, session)
+        self._session = session
+        self._work = work
         self._reporting: set[asyncio.Task[None]] = set()
         self._done: list[Job] = []
         self._acknowledging: asyncio.Task[None] | None = None
@@ -103,9 +83,9 @@ class Handlers:
             if lacks := self._capabilities.missing(asked.needs):
                 await self._decline(job, lacks, context)
             elif job.kind == JobKind.SCAN:
-                return await self._run(self._scan, job, context)
+                return await self._run(ScanAttempt, job, context)
             elif job.kind == JobKind.DISCOVER:
-                return await self._run(self._discover, job, context)
+                return await self._run(DiscoveryAttempt, job, context)
             else:
                 _log.error("job of an unknown kind dropped", kind=job.kind, id=job.id)
                 await job.ack()
@@ -150,64 +130,64 @@ class Handlers:
         finally:
             self._acknowledging = None
 
-    async def _run(self, flow: JobFlow[S, R], job: Job, context: Context) -> asyncio.Task[None] | None:
-        log = _log.bind(aggregate=flow.decider.aggregate(job.id).subject)
+    async def _run(self, kind: type[Attempt[S, R]], job: Job, context: Context) -> asyncio.Task[None] | None:
+        log = _log.bind(aggregate=kind.decider.aggregate(job.id).subject)
         try:
-            started = await report(self._commands, flow.decider, job.id, flow.start, context)
+            started = await report(self._commands, kind.decider, job.id, lambda: kind.start(self._worker, self._session), context)
         except (Refused, NotFound) as refusal:
             log.info("job not taken", reason=str(refusal))
-            await self._hand_back(flow, job)
+            await self._hand_back(kind.decider, job)
             return None
         state = started.state
-        recording = Recording() if flow.store_log is None else self._logs.of(state.id, state.attempt)
+        recording = self._logs.of(state.id, state.attempt) if kind.has_log else Recording()
         async with recording.published():
-            running = _RunningAttempt(
-                flow=flow, job=job, state=state, sequence=started.sequence, context=context, recording=recording
+            attempt = kind(
+                work=self._work,
+                session=self._session,
+                commands=self._commands,
+                context=context,
+                job=job,
+                state=state,
+                sequence=started.sequence,
+                recording=recording,
+                stages=Stages(Trace.parse(context.traceparent) if recording_spans() else None),
             )
-            return await self._work(running, log.bind(attempt=state.attempt))
+            return await self._see_through(attempt, log.bind(attempt=state.attempt))
 
-    async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> asyncio.Task[None] | None:
-        flow, state, recording = running.flow, running.state, running.recording
+    async def _see_through(self, attempt: Attempt[S, R], log: _Logger) -> asyncio.Task[None] | None:
+        recording = attempt.recording
         log.info("attempt started")
-        stages = Stages(Trace.parse(running.context.traceparent) if recording_spans() else None)
         # The numbers of attempts continue if a user retries a task.
-        delay = min(self._retry_delay * 2.0 ** (state.attempt - 1), LONGEST_DELAY)
+        delay = min(self._retry_delay * 2.0 ** (attempt.state.attempt - 1), LONGEST_DELAY)
         try:
-            result = await attempt(
-                self._log,
-                running.job,
-                flow.decider.aggregate(state.id),
-                after=running.sequence,
-                held=lambda later: later.lease == state.lease,
-                work=lambda: flow.work(state, self._stages(running, stages), recording.line),
-            )
+            result = await attempt.run(self._log)
         except AttemptOver as over:
             log.info("attempt was ended from outside")
-            await running.job.ack()
-            await self._ended_from_outside(running, over.state)
+            await attempt.job.ack()
+            await attempt.ended(over.state)
         except WorkFailed as failure:
             log.info("attempt failed", reason=str(failure), permanent=failure.permanent)
-            await self._fail(running, str(failure), delay, permanent=failure.permanent)
+            await self._fail(attempt, str(failure), delay, permanent=failure.permanent)
         except asyncio.CancelledError:
-            await asyncio.shield(self._fail(running, "the worker was stopped", 0, permanent=False))
+            await asyncio.shield(self._fail(attempt, "the worker was stopped", 0, permanent=False))
             raise
         except Exception as error:
             log.exception("attempt failed in a way that is not the repository's")
-            await self._fail(running, f"internal error: {error!r}", delay, permanent=False)
+            await self._fail(attempt, f"internal error: {error!r}", delay, permanent=False)
         else:
             recording.completed()
             stored = await recording.stored()
-            reporting = asyncio.create_task(self._finish(running, lambda: flow.finish(state, result, stored), log))
+            reporting = asyncio.create_task(self._finish(attempt, lambda: attempt.finish(result, stored), log))
             self._reporting.add(reporting)
             reporting.add_done_callback(self._reporting.discard)
             return reporting
         finally:
-            stages.end()
+            attempt.stages.end()
         return None
 
-    async def _finish(self, running: _RunningAttempt[S, R], command: Callable[[], Any], log: _Logger) -> None:
+    async def _finish(self, attempt: Attempt[S, R], command: Callable[[], Any], log: _Logger) -> None:
         try:
-            await self._report(running, command)
+            await self._report(attempt, command)
         except EventLogError as error:
             # The control plane gives up an attempt that is not among the announced jobs.
             log.warning("result not reported", error=str(error))
@@ -219,69 +199,25 @@ class Handlers:
         else:
             log.info("attempt finished")
 
-    async def _ended_from_outside(self, running: _RunningAttempt[S, R], after: S) -> None:
-        """Keep the log of an attempt that a user or the control plane has ended, unless its task is deleted."""
-        state, make = running.state, running.flow.store_log
-        if make is None or getattr(after, "deleted", False):
-            return
-        running.recording.mark(f"ended from outside: {after.reason}" if after.reason else "ended from outside")
-        stored = await running.recording.stored()
-        if stored is None:
-            return
-        try:
-            await report(
-                self._commands, running.flow.decider, state.id, lambda: make(state, stored), running.context, patience=LATE
-            )
-        except (Refused, NotFound, EventLogError) as error:
-            _log.info("log of an attempt is not kept", id=state.id, attempt=state.attempt, reason=str(error))
-
-    def _stages(self, running: _RunningAttempt[S, R], stages: Stages) -> OnStage:
-        state, make = running.state, running.flow.stage
-
-        async def on_stage(stage: str, progress: Progress | ResolvedRef | None = None) -> None:
-            if isinstance(progress, ResolvedRef):
-                await self._resolved(running, progress)
-                return
-            if progress is not None:
-                await self._progressed(running, progress)
-                return
-            running.recording.mark(stage)
-            stages.enter(stage)
-            if make is not None:
-                await report(self._commands, running.flow.decider, state.id, lambda: make(state, stage), running.context)
-
-        return on_stage
-
-    async def _resolved(self, running: _RunningAttempt[S, R], found: ResolvedRef) -> None:
-        state, make = running.state, running.flow.resolved
-        if make is not None:
-            await report(self._commands, running.flow.decider, state.id, lambda: make(state, found), running.context)
-
-    async def _progressed(self, running: _RunningAttempt[S, R], progress: Progress) -> None:
-        state, make = running.state, running.flow.progress
-        if make is not None:
-            command = make(state, progress)
-            await report(self._commands, running.flow.decider, state.id, lambda: command, running.context, patience=0.0)
-
-    async def _fail(self, running: _RunningAttempt[S, R], reason: str, delay: float, *, permanent: bool) -> None:
+    async def _fail(self, attempt: Attempt[S, R], reason: str, delay: float, *, permanent: bool) -> None:
         retry_at = now() + timedelta(seconds=delay)
-        running.recording.failed(reason)
-        stored = await running.recording.stored()
-        await self._report(running, lambda: running.flow.fail(running.state, reason, permanent, retry_at, stored))
+        attempt.recording.failed(reason)
+        stored = await attempt.recording.stored()
+        await self._report(attempt, lambda: attempt.fail(reason, retry_at, stored, permanent=permanent))
 
-    async def _report(self, running: _RunningAttempt[S, R], command: Callable[[], Any]) -> None:
+    async def _report(self, attempt: Attempt[S, R], command: Callable[[], Any]) -> None:
         """Report the end of the attempt, then release the job: for good, or until the next attempt is due."""
         try:
-            outcome = await report(self._commands, running.flow.decider, running.state.id, command, running.context)
+            outcome = await attempt.report(command)
         except (Refused, NotFound) as refusal:
-            _log.info("report refused", id=running.state.id, reason=str(refusal))
-            self._acknowledge(running.job)
+            _log.info("report refused", id=attempt.state.id, reason=str(refusal))
+            self._acknowledge(attempt.job)
             return
-        await self._release(running.job, outcome.state)
+        await self._release(attempt.job, outcome.state)
 
-    async def _hand_back(self, flow: JobFlow[S, R], job: Job) -> None:
+    async def _hand_back(self, decider: Decider[Any, Any, Any], job: Job) -> None:
         """Return a job that cannot be started: drop it, or delay it if its aggregate has an attempt due later."""
-        last = await self._log.last(flow.decider.aggregate(job.id), consistent=True)
+        last = await self._log.last(decider.aggregate(job.id), consistent=True)
         if last is None:
             self._acknowledge(job)
         else:

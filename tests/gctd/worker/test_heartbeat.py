@@ -21,7 +21,7 @@ from gctd.domain.task.commands import CompleteTask, QueueTask
 from gctd.domain.task.state import Task, TaskStatus
 from gctd.settings import Settings
 from gctd.worker import process
-from gctd.worker.attempts import handlers, reports
+from gctd.worker.attempts import attempt as attempts
 from gctd.worker.main import work
 from gctd.worker.usage import UsageMeter
 from tests.support.tracker.fake_work import FakeWork
@@ -85,7 +85,7 @@ class HeldReports:
     def __init__(self) -> None:
         self.waits = asyncio.Event()
         self.go_on = asyncio.Event()
-        self._report = reports.report
+        self._report = attempts.report
 
     async def report(self, commands: Any, decider: Any, id_: str, command: Callable[[], Any], *more: Any, **named: Any) -> Any:
         if isinstance(command(), CompleteTask):
@@ -99,7 +99,7 @@ async def test_a_job_is_announced_until_its_result_is_stored(
 ) -> None:
     settings = Settings(nats_url=nats_url, cache_directory=tmp_path, presence_ttl=1.0, worker_id="w")
     held = HeldReports()
-    monkeypatch.setattr(handlers, "report", held.report)
+    monkeypatch.setattr(attempts, "report", held.report)
     async with asyncio.timeout(60), open_broker(settings, name="test") as broker:
         await queue(broker)
         working = asyncio.create_task(work(settings, instead=FakeWork(settings)))
