@@ -7,7 +7,19 @@ from eventlog.facade import facade
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
     from eventlog.commands import Commands, CommandStep, Outcome, nothing_sent
-    from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Position
+    from eventlog.commit import (
+        ERASED,
+        MISSING,
+        SEALED,
+        AggregateId,
+        Commit,
+        Context,
+        NewCommit,
+        NewEvent,
+        Position,
+        Registry,
+        personal,
+    )
     from eventlog.decider import Decider
     from eventlog.errors import (
         AggregateDamaged,
@@ -26,35 +38,42 @@ if TYPE_CHECKING:
         Unavailable,
         UndecodableCommit,
     )
-    from eventlog.history.search import EventFilter, Page, Record, event_records, search_events
+    from eventlog.history import EventFilter, Page, Record, event_records, search_events
     from eventlog.port import EventLog, Head
-    from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
-    from eventlog.privacy.fields import ERASED, MISSING, SEALED, personal
-    from eventlog.registry import Registry
+    from eventlog.privacy import Ciphertext, PersonalDataCipher
     from eventlog.support.files import write_private
-    from eventlog.support.ids import hex_digits
     from eventlog.support.timers import during, tick, until_one_ends, until_tick
-    from eventlog.support.tracing import PROCESS, SEND, SpanKind, Stages, Trace, message_attributes, record_span, recording_spans
+    from eventlog.support.tracing import (
+        PROCESS,
+        SEND,
+        SpanKind,
+        Stages,
+        Trace,
+        hex_digits,
+        message_attributes,
+        record_span,
+        recording_spans,
+    )
 else:
     __getattr__ = facade(
         __name__,
         {
             "eventlog.commands": "CommandStep Commands Outcome nothing_sent",
-            "eventlog.commit": "AggregateId Commit Context NewCommit NewEvent Position",
+            "eventlog.commit": ("AggregateId Commit Context ERASED MISSING NewCommit NewEvent Position Registry SEALED personal"),
             "eventlog.decider": "Decider",
             "eventlog.errors": (
-                "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken LogDamaged "
-                "LogDiverged LogTruncated OutcomeUnknown SequenceGap TooLarge Unavailable UndecodableCommit"
+                "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken "
+                "LogDamaged LogDiverged LogTruncated OutcomeUnknown SequenceGap TooLarge Unavailable "
+                "UndecodableCommit"
             ),
-            "eventlog.history.search": "EventFilter Page Record event_records search_events",
+            "eventlog.history": "EventFilter Page Record event_records search_events",
             "eventlog.port": "EventLog Head",
-            "eventlog.privacy.encryption": "Ciphertext PersonalDataCipher",
-            "eventlog.privacy.fields": "ERASED MISSING SEALED personal",
-            "eventlog.registry": "Registry",
+            "eventlog.privacy": "Ciphertext PersonalDataCipher",
             "eventlog.support.files": "write_private",
-            "eventlog.support.ids": "hex_digits",
+            "eventlog.support.tracing": (
+                "PROCESS SEND SpanKind Stages Trace hex_digits message_attributes record_span recording_spans"
+            ),
             "eventlog.support.timers": "during tick until_one_ends until_tick",
-            "eventlog.support.tracing": "PROCESS SEND SpanKind Stages Trace message_attributes record_span recording_spans",
         },
     )
 

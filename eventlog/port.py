@@ -10,9 +10,8 @@ from typing import Protocol
 
 import attrs
 
-from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
+from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent, Registry
 from eventlog.errors import Unavailable
-from eventlog.registry import Registry
 
 DEADLINE = 15.0
 """Seconds within which an append is acknowledged or refused, unless a caller says otherwise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eventlog import Unavailable
-from eventlog.commands.outcomes import KeyUse
+from eventlog.commands.loading import KeyUse
 from projections.errors import Behind, ProjectorStopped, StoreUnavailable
 from projections.model import COMMAND_KEYS, KEYS
 from projections.projector.projector import Projector

@@ -22,8 +22,8 @@ from eventlog.admin.declarations import Stream
 from eventlog.admin.reconcile import AIM, danger_of, lacking_replicas
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import STREAM_MISSING, Refused, call
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.write_health import STORE_FULL, STREAM_FULL, Look, Room, WriteHealth, Writes, WriteState
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.fence import STORE_FULL, STREAM_FULL, Look, Room, WriteHealth, Writes, WriteState
 from eventlog.support.timers import tick
 from httpkit.errors import HttpkitError
 from httpkit.server.guard import is_loopback

@@ -31,11 +31,11 @@ from eventlog.admin.declarations import Stream
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands import Commands
 from eventlog.commit import RecordedEvent
+from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.fence import WriteState
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.requests import RequestServer
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.write_health import WriteState
 from eventlog.support.timers import until_one_ends, until_tick
 from httpkit.errors import HttpkitError
 from httpkit.monitoring import Concern, Unknown, gauge, gauges, total

@@ -13,9 +13,9 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Unavailable
-from eventlog.history.search import EventFilter, Page, search_events
+from eventlog.history import EventFilter, Page, search_events
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from httpkit.monitoring import NOT_KNOWN
 from httpkit.sse.hub import Hub
 from projections.errors import (

@@ -26,9 +26,9 @@ from eventlog import Commit, Decider, Head
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import Declarations, event_stream
 from eventlog.commands import Commands, CommandStep, Outcome
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import PersonalDataCipher
+from eventlog.privacy import PersonalDataCipher
 from httpkit.application import build_application
 from httpkit.edge import Edge, KeptAnswers
 from httpkit.monitoring import Metrics

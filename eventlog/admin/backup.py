@@ -32,7 +32,9 @@ from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import (
     STORAGE_EXCEEDED,
     STREAM_MISSING,
+    MessageReader,
     Refused,
+    StoredMessage,
     answer_of,
     ask,
     call,
@@ -42,8 +44,7 @@ from eventlog.jetstream.api import (
     opened,
     persist,
 )
-from eventlog.jetstream.message_reader import MessageReader, StoredMessage
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from eventlog.support.chain import Break, LinkChecker, LinkedCommit, beginning, fingerprints, rolled, text_of
 from eventlog.support.files import make_private, sync
 

@@ -19,11 +19,10 @@ from typing import Protocol
 import attrs
 
 from eventlog.admin.backup import BackupInvalid, described, restore, throw_away_server
+from eventlog.commit import Registry
 from eventlog.errors import Unavailable, UndecodableCommit
-from eventlog.jetstream.api import INCARNATION, Refused, ask, call, subjects_of
-from eventlog.jetstream.message_reader import MessageReader, StoredMessage
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.registry import Registry
+from eventlog.jetstream.api import INCARNATION, MessageReader, Refused, StoredMessage, ask, call, subjects_of
+from eventlog.jetstream.connection import Connection
 from eventlog.support.chain import Break, LinkChecker, LinkedCommit, digest_of, fingerprints, has_guard, link_fault
 
 _TOGETHER = 512

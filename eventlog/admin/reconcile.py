@@ -28,6 +28,7 @@ from eventlog.jetstream.api import (
     STORAGE_EXCEEDED,
     STREAM_MISSING,
     Full,
+    MessageReader,
     Refused,
     ask,
     call,
@@ -35,9 +36,7 @@ from eventlog.jetstream.api import (
     persist,
     reason_of,
 )
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.transport.reply_router import Denied
+from eventlog.jetstream.connection import Connection, Denied
 
 _AT_ONCE = 256
 _SEALED = re.compile(rb'"p":"([0-9a-f]{32})\.')

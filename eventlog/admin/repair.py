@@ -21,12 +21,23 @@ import structlog
 
 from eventlog.admin.backup import back_up, check_copy, described, encoded, restore, throw_away_server
 from eventlog.admin.diagnosis import Diagnosis, Fault, RepairSource, Witness, each_leads, records
+from eventlog.commit import Registry
 from eventlog.errors import EventLogError
-from eventlog.jetstream.api import INCARNATION, after_repair, ask, call, check_whole, closed, incarnation_of, is_closed, opened
+from eventlog.jetstream.api import (
+    INCARNATION,
+    MessageReader,
+    StoredMessage,
+    after_repair,
+    ask,
+    call,
+    check_whole,
+    closed,
+    incarnation_of,
+    is_closed,
+    opened,
+)
 from eventlog.jetstream.append import Ack
-from eventlog.jetstream.message_reader import MessageReader, StoredMessage
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.registry import Registry
+from eventlog.jetstream.connection import Connection
 from eventlog.support.chain import (
     GUARD,
     TOMBSTONE,

@@ -22,11 +22,10 @@ import attrs
 import msgspec
 import structlog
 
-from eventlog.commit import Commit
+from eventlog.commit import Commit, Registry
 from eventlog.errors import EventLogError, StateLost
-from eventlog.jetstream.message_reader import MessageReader, StoredMessage
+from eventlog.jetstream.api import MessageReader, StoredMessage
 from eventlog.port import Head
-from eventlog.registry import Registry
 from eventlog.support.chain import KEPT, LinkChecker, fingerprints, link_faults
 
 

@@ -21,13 +21,12 @@ from weakref import WeakValueDictionary
 import attrs
 import msgspec
 
-from eventlog.commands.loading import LoadedAggregate, Loader
-from eventlog.commands.outcomes import Keys, Outcome, Replays, check_request
+from eventlog.commands.loading import Keys, LoadedAggregate, Loader, Outcome, Replays, check_request
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
 from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
 from eventlog.port import DEADLINE, EventLog
-from eventlog.support.ids import hex_digits
+from eventlog.support.tracing import hex_digits
 
 
 @attrs.define(eq=False)

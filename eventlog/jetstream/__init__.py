@@ -13,7 +13,9 @@ if TYPE_CHECKING:
         TIMEOUT,
         WRONG_LAST_SEQUENCE,
         Full,
+        MessageReader,
         Refused,
+        StoredMessage,
         answer_of,
         ask,
         call,
@@ -21,32 +23,26 @@ if TYPE_CHECKING:
         persist,
         subjects_of,
     )
-    from eventlog.jetstream.append import Appender
-    from eventlog.jetstream.batch import MOST_MESSAGES, Batches
+    from eventlog.jetstream.append import MOST_MESSAGES, Appender, Batches, Message
+    from eventlog.jetstream.client import NO_HEADERS, NatsClient, frame
+    from eventlog.jetstream.connection import Connection
+    from eventlog.jetstream.fence import WARN_AT, Room
     from eventlog.jetstream.keyring import JetStreamKeyring
     from eventlog.jetstream.log import JetStreamLog
-    from eventlog.jetstream.message import Message
-    from eventlog.jetstream.message_reader import MessageReader, StoredMessage
-    from eventlog.jetstream.transport.client import NO_HEADERS, NatsClient, frame
-    from eventlog.jetstream.transport.connection import Connection
-    from eventlog.jetstream.write_health import WARN_AT, Room
 else:
     __getattr__ = facade(
         __name__,
         {
             "eventlog.jetstream.api": (
-                "CONSUMER_MISSING PREFIX STREAM_MISSING TIMEOUT WRONG_LAST_SEQUENCE Full Refused answer_of ask call "
-                "delivery_of persist subjects_of"
+                "CONSUMER_MISSING Full MessageReader PREFIX Refused STREAM_MISSING StoredMessage TIMEOUT "
+                "WRONG_LAST_SEQUENCE answer_of ask call delivery_of persist subjects_of"
             ),
-            "eventlog.jetstream.append": "Appender",
-            "eventlog.jetstream.batch": "MOST_MESSAGES Batches",
+            "eventlog.jetstream.append": "Appender Batches MOST_MESSAGES Message",
             "eventlog.jetstream.keyring": "JetStreamKeyring",
             "eventlog.jetstream.log": "JetStreamLog",
-            "eventlog.jetstream.message": "Message",
-            "eventlog.jetstream.message_reader": "MessageReader StoredMessage",
-            "eventlog.jetstream.transport.client": "NO_HEADERS NatsClient frame",
-            "eventlog.jetstream.transport.connection": "Connection",
-            "eventlog.jetstream.write_health": "WARN_AT Room",
+            "eventlog.jetstream.client": "NO_HEADERS NatsClient frame",
+            "eventlog.jetstream.connection": "Connection",
+            "eventlog.jetstream.fence": "Room WARN_AT",
         },
     )
 

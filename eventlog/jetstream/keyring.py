@@ -1,4 +1,4 @@
-"""The keys of persons in a separate stream, one message each: `eventlog.privacy.encryption.Keyring` on JetStream.
+"""The keys of persons in a separate stream, one message each: `eventlog.privacy.Keyring` on JetStream.
 
 The stream allows what no event stream does: a message in it can be deleted, and the server then writes over its bytes. Which
 person a key belongs to is in its subject, as a digest (HMAC-SHA-256) under the stream's own random id.
@@ -19,16 +19,17 @@ from eventlog.jetstream.api import (
     NO_MESSAGE,
     STREAM_MISSING,
     WRONG_LAST_SEQUENCE,
+    MessageReader,
     Refused,
+    StoredMessage,
     answer_of,
     ask,
     call,
     incarnation_of,
     persist,
 )
-from eventlog.jetstream.message_reader import MessageReader, StoredMessage
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import Key
+from eventlog.jetstream.connection import Connection
+from eventlog.privacy import Key
 
 PATIENCE = 1.5
 """Seconds for which a broker that is away is waited for."""
@@ -52,7 +53,7 @@ class JetStreamKeyring:
         self._reads = MessageReader(connection, stream)
 
     async def key_of(self, person: str) -> Key:
-        """See `eventlog.privacy.encryption.Keyring.key_of`."""
+        """See `eventlog.privacy.Keyring.key_of`."""
 
         async def attempt() -> Key:
             if (info := await self._info()) is None:
@@ -75,7 +76,7 @@ class JetStreamKeyring:
         return await persist(self._connection, attempt, PATIENCE)
 
     async def find(self, person: str) -> Key | None:
-        """See `eventlog.privacy.encryption.Keyring.find`."""
+        """See `eventlog.privacy.Keyring.find`."""
         if (info := await self._info()) is None:
             return None
         request = {"last_by_subj": self._subject(person, info)}
@@ -83,7 +84,7 @@ class JetStreamKeyring:
         return None if found is None else _key(found)
 
     async def after(self, place: int) -> Sequence[Key]:
-        """See `eventlog.privacy.encryption.Keyring.after`."""
+        """See `eventlog.privacy.Keyring.after`."""
         keys: list[Key] = []
         if await self._info() is None:
             return keys
@@ -105,12 +106,12 @@ class JetStreamKeyring:
         return keys
 
     async def identity(self) -> str:
-        """See `eventlog.privacy.encryption.Keyring.identity`."""
+        """See `eventlog.privacy.Keyring.identity`."""
         info = await self._info()
         return "" if info is None else f"{incarnation_of(info)} {info['created']}"
 
     async def destroy(self, key: Key) -> None:
-        """See `eventlog.privacy.encryption.Keyring.destroy`."""
+        """See `eventlog.privacy.Keyring.destroy`."""
 
         async def attempt() -> None:
             try:

@@ -7,21 +7,16 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 
-from eventlog.commit import Appended, Proposal
+from eventlog.commit import Appended, Proposal, Registry
 from eventlog.errors import TooLarge
-from eventlog.jetstream.append import Appender
-from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.group_commit import MOST_BYTES, GroupCommit
-from eventlog.jetstream.log_reader import LogReader
-from eventlog.jetstream.message import Message, encode
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.write_health import WriteHealth
+from eventlog.jetstream.append import MOST_BYTES, MOST_MESSAGES, Appender, Batches, GroupCommit, Message, encode
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.fence import WriteHealth
+from eventlog.jetstream.reading import LogReader
 from eventlog.port import DEADLINE
-from eventlog.privacy.encryption import PersonalDataCipher
-from eventlog.registry import Registry
+from eventlog.privacy import PersonalDataCipher
 from eventlog.support import tracing
-from eventlog.support.histogram import Timings
-from eventlog.support.tracing import Trace
+from eventlog.support.tracing import Timings, Trace
 
 
 class JetStreamLog(LogReader):

@@ -16,8 +16,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from eventlog.errors import OutcomeUnknown, Unavailable
-from eventlog.jetstream.transport.client import NatsClient
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.client import NatsClient
+from eventlog.jetstream.connection import Connection
 
 log = structlog.get_logger(__name__)
 

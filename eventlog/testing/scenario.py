@@ -16,9 +16,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from eventlog.commit import Commit, NewCommit, NewEvent
+from eventlog.commit import Commit, NewCommit, NewEvent, Registry
 from eventlog.decider import Decider
-from eventlog.registry import Registry
 
 S = TypeVar("S")
 C = TypeVar("C")

@@ -17,7 +17,7 @@ REASON_LENGTH = 200
 CREATED_BY_LENGTH = 100
 CATEGORY_ID_LENGTH = 36
 PERSONAL = personal(of="created_by")
-"""The author and the notes of a movement can be erased for that person (`eventlog.privacy.encryption`)."""
+"""The author and the notes of a movement can be erased for that person (`eventlog.privacy`)."""
 
 
 class MovementType(StrEnum):

@@ -95,7 +95,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
 
 
 def _records(commit: Commit) -> Iterator[dict[str, Any]]:
-    from eventlog.history.search import event_records
+    from eventlog.history import event_records
     from projections.model import timestamp_text
 
     for record in event_records(commit):

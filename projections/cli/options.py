@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eventlog.admin.declarations import Declarations
+    from eventlog.jetstream.connection import Connection
     from eventlog.jetstream.log import JetStreamLog
-    from eventlog.jetstream.transport.connection import Connection
     from projections.model import ReadModel, SettingNames, StreamSetting
     from projections.projector.projector import Projector
     from projections.rebuild.operations import OperationKind, OperationResult
@@ -191,7 +191,7 @@ def model_named(name: str | None) -> ReadModel:
 @asynccontextmanager
 async def connected(nats_url: str) -> AsyncIterator[Connection]:
     """A connection to the broker. Raises eventlog.Unavailable."""
-    from eventlog.jetstream.transport.connection import Connection
+    from eventlog.jetstream.connection import Connection
 
     async with Connection.open(nats_url, name="projections", timeout=_PATIENCE) as connection:
         yield connection

@@ -152,7 +152,7 @@ async def _passes(
     """A pass over the log; with `each_server` one of each server of a cluster, with the name of the server."""
     from eventlog.admin.diagnosis import each_leads
     from eventlog.admin.scrub import LogScrubber
-    from eventlog.jetstream.message_reader import MessageReader
+    from eventlog.jetstream.api import MessageReader
 
     def scrubber() -> LogScrubber:
         reader = MessageReader(log.connection, model.stream)
@@ -246,7 +246,7 @@ async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, mode
 
 async def _sources(stack: AsyncExitStack, log: JetStreamLog, model: ReadModel, backups: Sequence[Path]) -> Sequence[RepairSource]:
     from eventlog.admin.diagnosis import Replicas, backup_source
-    from eventlog.jetstream.message_reader import MessageReader
+    from eventlog.jetstream.api import MessageReader
 
     incarnation = (await log.head()).incarnation
     copies = [

@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from eventlog import AggregateDamaged, AggregateId, Commit, Context, NewCommit, NewEvent
 from eventlog.commands import Commands, CommandStep
-from eventlog.commands.outcomes import KeyUse
+from eventlog.commands.loading import KeyUse
 from eventlog.commit import Proposal
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog
 from eventlog.support.chain import beginning, digest_from, fingerprints, link, rolled, text_of
 from eventlog.testing.memory import MemoryLog

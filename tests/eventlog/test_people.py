@@ -16,15 +16,13 @@ from eventlog import AggregateId, Commit, NewCommit, NewEvent, Registry, Undecod
 from eventlog.admin.backup import back_up, restore
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
-from eventlog.commit import Proposal, RecordedEvent
+from eventlog.commit import ERASED, MISSING, SEALED, Proposal, RecordedEvent, personal
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import Ciphertext, Key, Keyring, PersonalDataCipher
-from eventlog.privacy.fields import ERASED, MISSING, SEALED, personal
-from eventlog.testing.keyring import MemoryKeyring
-from eventlog.testing.memory import MemoryLog
+from eventlog.privacy import Ciphertext, Key, Keyring, PersonalDataCipher
+from eventlog.testing.memory import MemoryKeyring, MemoryLog
 
 REGISTRY = Registry()
 BOOK = AggregateId("guests.book", "hall")

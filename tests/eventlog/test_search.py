@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from eventlog import AggregateId, Context, NewCommit, NewEvent
 from eventlog.commit import Appended, Proposal
-from eventlog.history.search import EventFilter, Page, search_events
+from eventlog.history import EventFilter, Page, search_events
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import CATEGORY, REGISTRY, Added, Counter
 

@@ -7,7 +7,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.support.histogram import Timings
+from eventlog.support.tracing import Timings
 
 
 @given(st.lists(st.floats(0, 20)))

@@ -15,9 +15,9 @@ import attrs
 import pytest
 
 from eventlog.commands import Commands
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import Key
+from eventlog.privacy import Key
 from pantry.domain.person import PERSON, ErasePerson, PersonErased
 from projections.stores.postgres.server import PostgresServer
 from tests.support.pantry.system import API, FLOUR, MILK, PantrySystem, Server, log_of, pantry_system

@@ -16,10 +16,10 @@ from eventlog.admin.backup import back_up, restore
 from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations, plan_changes
 from eventlog.jetstream.api import call
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import Key, PersonalDataCipher
-from eventlog.testing.keyring import MemoryKeyring
+from eventlog.privacy import Key, PersonalDataCipher
+from eventlog.testing.memory import MemoryKeyring
 from httpkit.sse.hub import Hub
 from httpkit.sse.stream import Frame, Replay
 from pantry.erasures import Erasures
@@ -64,7 +64,7 @@ async def erasing(
 ) -> AsyncIterator[tuple[Hub, PersonalDataCipher]]:
     """Erasures run during the block, and look for missing keys all the time."""
     monkeypatch.setattr("pantry.erasures._LOOKS_AGAIN", 0.005)
-    monkeypatch.setattr("eventlog.privacy.encryption._LOOKS_AGAIN", 0.0)
+    monkeypatch.setattr("eventlog.privacy._LOOKS_AGAIN", 0.0)
     hub = Hub(replay)
     hub.start(0)
     people = PersonalDataCipher(keyring)

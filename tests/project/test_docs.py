@@ -16,9 +16,9 @@ from prometheus_client.registry import Collector
 from reference.commands import contexts
 
 from eventlog import Position
-from eventlog.jetstream.transport.connection import Counters
-from eventlog.jetstream.write_health import WriteHealth
-from eventlog.support.histogram import Timings
+from eventlog.jetstream.connection import Counters
+from eventlog.jetstream.fence import WriteHealth
+from eventlog.support.tracing import Timings
 from gctd.cli.root import PROGRAM as GCTD
 from gctd.http.api import TABLE
 from gctd.http.figures import Figures

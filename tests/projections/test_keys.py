@@ -14,8 +14,8 @@ from eventlog import Commands, Context, EventLog, KeyReused, NewCommit, NewEvent
 from eventlog.admin.declarations import Declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.commit import Appended, Proposal
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector

@@ -18,7 +18,7 @@ from eventlog.admin.backup import CopyDamaged, StreamCopy, _Reading
 from eventlog.admin.diagnosis import Diagnosis, Witness
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands.loading import Loader
-from eventlog.jetstream.message_reader import StoredMessage
+from eventlog.jetstream.api import StoredMessage
 from eventlog.support.chain import CommitLost
 from eventlog.testing.memory import MemoryLog
 from projections.migrations import Migrations

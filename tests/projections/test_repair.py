@@ -21,9 +21,9 @@ from eventlog.admin.diagnosis import Witness, backup_source
 from eventlog.admin.repair import StreamRepair
 from eventlog.admin.scrub import LogScrubber
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.jetstream.group_commit import CostEstimate
+from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.append import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
 from eventlog.support.chain import FOLLOWS, GUARD
 from projections.keys import CommandKeys
 from projections.migrations import Migrations

@@ -13,9 +13,9 @@ from eventlog.admin.diagnosis import Replicas, Witness, each_leads
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.repair import StreamRepair
 from eventlog.admin.scrub import LogScrubber
+from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.cluster.servers import SIZE, Cluster
 from tests.support.log.damage import flip
 from tests.support.readside.ledger import ACCOUNT, REGISTRY, Booked, Opened

@@ -17,7 +17,7 @@ import pytest_asyncio
 from eventlog.admin.backup import back_up
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from examples.bank.service import BANK
 from servicekit import ServiceSettings
 from tests.support.pace import within

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eventlog.jetstream.transport.connection import Connection, ConnectionOptions
-from eventlog.jetstream.transport.reply_router import ReplyRouter
+from eventlog.jetstream.connection import Connection, ConnectionOptions, ReplyRouter
 from tests.support.log.virtual_time import OUTSIDE, VirtualTimeLoop
 
 Taker = Callable[[bytes, bytes, bytes, bytes | None], None]

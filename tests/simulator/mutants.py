@@ -12,7 +12,7 @@ import attrs
 
 from eventlog.commit import Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import Conflict, EventLogError
-from eventlog.jetstream import fence, follower, log_reader
+from eventlog.jetstream import fence, reading
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.port import DEADLINE
 from eventlog.support.chain import link
@@ -117,8 +117,7 @@ def dropped_incarnation() -> Iterator[None]:
 
     with (
         patch.object(fence, "incarnation_of", incarnation_of),
-        patch.object(follower, "incarnation_of", incarnation_of),
-        patch.object(log_reader, "incarnation_of", incarnation_of),
+        patch.object(reading, "incarnation_of", incarnation_of),
     ):
         yield
 

@@ -11,9 +11,9 @@ import attrs
 
 from eventlog import Commands, CommandStep, Context, EventLogError, LogDamaged, OutcomeUnknown, Unavailable
 from eventlog.admin.scrub import LogScrubber
+from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.fence import WriteHealth
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.write_health import WriteHealth
 from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.keys import CommandKeys
 from projections.projector.projector import Projector

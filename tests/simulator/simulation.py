@@ -17,8 +17,7 @@ import attrs
 import structlog
 
 from eventlog.commands import commands
-from eventlog.jetstream import append, batch, follower, group_commit, log, pull
-from eventlog.jetstream.transport import connection
+from eventlog.jetstream import append, connection, log, reading
 from projections.projector import status
 from projections.stores.postgres import election, pool, store
 from tests.simulator.accounts import MODEL, STREAM
@@ -254,13 +253,13 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
         place: Callable[[Any, str, Any], Any] = lambda *of: stack.enter_context(patch.object(*of))  # noqa: E731
         for module in (connection, status):
             place(module, "time", clock)
-        for module in (append, follower, commands):
+        for module in (append, reading, commands):
             place(module, "random", chance)
-        for module in (group_commit, log):
+        for module in (append, log):
             place(module, "perf_counter", loop.time)
-        place(group_commit.CostEstimate, "row_pays", lambda _, count: count > 1 and chance.random() < _ROWS)
-        place(pull, "uuid4", lambda: SimpleNamespace(hex=f"{next(numbers):x}"))
-        place(batch, "secrets", SimpleNamespace(token_urlsafe=lambda _: f"b{next(numbers):x}-"))
+        place(append.CostEstimate, "row_pays", lambda _, count: count > 1 and chance.random() < _ROWS)
+        place(reading, "uuid4", lambda: SimpleNamespace(hex=f"{next(numbers):x}"))
+        place(append, "secrets", SimpleNamespace(token_urlsafe=lambda _: f"b{next(numbers):x}-"))
         for module in (election, store):
             place(module, "connect_postgres", connect)
         place(pool, "connect_pool", connect_pool)

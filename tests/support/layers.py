@@ -22,7 +22,7 @@ CORE = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
 EXAMPLES = "examples"
 PACKAGES = (EXAMPLES, *SERVICES, *CORE)
 
-_VALUES = ("eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy.fields", "eventlog.registry")
+_VALUES = ("eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy", "eventlog.commit")
 """Modules whose names a domain may import from `eventlog`."""
 _READMODELS = tuple(f"{service}.{part}.*" for service in ("gctd", "pantry") for part in ("domain", "readmodel"))
 _COMPARISONS = ("gctd.engines", "gctd.engines.report", "gctd.engines.changes.*")

@@ -12,8 +12,8 @@ import pytest
 
 from eventlog import AggregateId, NewCommit, NewEvent, Registry
 from eventlog.commit import Proposal
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from gctd.serve import SERVICE as TRACKER
 from gctd.settings import Settings as TrackerSettings
 from pantry.serve import SERVICE as PANTRY

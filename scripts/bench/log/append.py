@@ -33,8 +33,8 @@ from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 
 STREAM, CATEGORY = "BENCH", "bench.stock"
 DECLARED = parse(

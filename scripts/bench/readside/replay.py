@@ -39,9 +39,9 @@ from eventlog import Commit
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.jetstream.batch import MOST_MESSAGES
+from eventlog.jetstream.append import MOST_MESSAGES
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from gctd.readmodel import MODEL
 from projections.migrations import migrations_of
 from projections.model import Put, Table

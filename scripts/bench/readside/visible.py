@@ -21,8 +21,8 @@ from bench.helpers import queued, show_machine
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from gctd.readmodel import MODEL
 from projections.migrations import Migrations
 from projections.projector.projector import Projector

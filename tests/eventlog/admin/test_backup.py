@@ -19,10 +19,10 @@ from eventlog.admin.declarations import load_declarations
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import PersonalDataCipher
+from eventlog.privacy import PersonalDataCipher
 from gctd.broker.blobs import BlobStore
 from pantry.domain.ledger import PRODUCT, CreateProduct, RecordMovement
 from pantry.domain.product import Details, MovementType

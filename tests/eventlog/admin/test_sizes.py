@@ -13,7 +13,7 @@ from eventlog.admin.declarations import Declarations, load_declarations, parse
 from eventlog.admin.reconcile import LEAST, MIB, NoRoom, apply_declarations, fitted, plan_changes
 from eventlog.embedded import DiskRoom
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 
 GIB = 1024 * MIB
 

@@ -16,7 +16,7 @@ from eventlog.admin.reconcile import Drift, apply_declarations, plan_changes
 from eventlog.embedded.nats import BrokerAccess, BrokerUser, EmbeddedServer
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, call, incarnation_of
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 
 MINUTE = 60 * 1_000_000_000
 

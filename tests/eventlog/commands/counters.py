@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog import AggregateId, Commit, Context, NewCommit, NewEvent, Unavailable
 from eventlog.commands import Commands, Outcome
-from eventlog.commands.outcomes import KeyUse, uses_in
+from eventlog.commands.loading import KeyUse, uses_in
 from eventlog.commit import Appended, Proposal
 from eventlog.port import DEADLINE
 from eventlog.testing.memory import MemoryLog

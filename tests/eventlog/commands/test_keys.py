@@ -9,7 +9,7 @@ import pytest
 
 from eventlog import Context, KeyReused, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.commands import Commands, CommandStep, Outcome, nothing_sent
-from eventlog.commands.outcomes import KeyUse
+from eventlog.commands.loading import KeyUse
 from eventlog.commit import Appended, Proposal
 from eventlog.port import DEADLINE
 from tests.eventlog.commands.counters import KeysInTheLog, Slow, add, history, other_writer

@@ -10,7 +10,7 @@ import pytest
 from eventlog import IncarnationChanged, LogTruncated, SequenceGap
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call, incarnation_of
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from tests.support.log.bulk import STREAM, bulk_stream, fill
 from tests.support.log.reading import Reading, following, sequences
 

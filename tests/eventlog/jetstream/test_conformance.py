@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from eventlog.port import EventLog
 from tests.support.cluster.servers import Cluster
 from tests.support.log.conformance import EventLogConformance

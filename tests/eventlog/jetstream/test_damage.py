@@ -15,9 +15,9 @@ from eventlog.admin.scrub import LogScrubber
 from eventlog.commands import Commands, CommandStep
 from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 from tests.support.log.damage import cut, flip
 

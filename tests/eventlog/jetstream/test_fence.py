@@ -11,10 +11,9 @@ import pytest
 
 from eventlog.commit import Appended
 from eventlog.errors import LogTruncated, Unavailable
+from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.connection import Connection, NatsReply
 from eventlog.jetstream.fence import Fence, StillLog
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.transport.reply_router import NatsReply
 
 INCARNATION = "2026-11-23T00:00:00.000000Z"
 

@@ -19,8 +19,8 @@ from structlog.testing import capture_logs
 from eventlog import AggregateId
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
-from eventlog.jetstream.pull import Pull
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.reading import Pull
 from tests.support.log.bulk import STREAM, SUBJECT, bulk_stream, fill
 from tests.support.log.reading import Reading, following, sequences
 from tests.support.pace import slowness
@@ -174,7 +174,7 @@ async def test_an_idle_reader_has_one_request_open(connection: Connection) -> No
 @pytest.mark.parametrize("part", [0.1, 1.1])
 async def test_requests_are_accepted_at_each_moment(connection: Connection, monkeypatch: pytest.MonkeyPatch, part: float) -> None:
     """The server refuses a request whose heartbeats are further apart than half of its life."""
-    monkeypatch.setattr("eventlog.jetstream.pull.until_tick", lambda period: part * period)
+    monkeypatch.setattr("eventlog.jetstream.reading.until_tick", lambda period: part * period)
     await bulk_stream(connection)
     await fill(connection, 10)
     with capture_logs() as lines:
@@ -196,7 +196,7 @@ async def test_a_reader_that_was_slow_notices_that_its_consumer_is_lost(
             take(self, subject, reply, data, headers)
 
     monkeypatch.setattr(Pull, "_take", take_unless_deaf)
-    monkeypatch.setattr("eventlog.jetstream.pull.SILENCE", 0.2)
+    monkeypatch.setattr("eventlog.jetstream.reading.SILENCE", 0.2)
     await bulk_stream(connection)
     await fill(connection, 20)
     async with aclosing(following(connection, batch=10)) as lists, asyncio.timeout(20 * slowness()):

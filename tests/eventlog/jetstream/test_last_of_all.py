@@ -9,8 +9,8 @@ import pytest
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import CATEGORY, COUNTER, REGISTRY, Add
 
 pytestmark = pytest.mark.real

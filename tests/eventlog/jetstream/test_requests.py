@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from eventlog.commit import Appended
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.conformance import CATEGORY, account, deposit
 from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.log.nats import remove_streams

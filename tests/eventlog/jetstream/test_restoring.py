@@ -17,11 +17,10 @@ from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.jetstream.api import StreamClosed, call, closed
+from eventlog.jetstream.api import MessageReader, StreamClosed, call, closed
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.bulk import STREAM, SUBJECT, bulk_stream, fill
 from tests.support.log.reading import Reading
 from tests.support.waiting import wait_until

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
-from eventlog.jetstream.write_health import STREAM_FULL, Look, Room, WriteHealth, WriteState
+from eventlog.jetstream.fence import STREAM_FULL, Look, Room, WriteHealth, WriteState
 
 ROOM = Room("stream", "the stream S", 100, 1000, 10, STREAM_FULL, "raise it")
 FULL = Room("stream", "the stream S", 995, 1000, 10, STREAM_FULL, "raise it")

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
+from eventlog.commit import Registry
 from eventlog.decider import Decider
-from eventlog.registry import Registry
 from eventlog.testing.scenario import given
 
 REGISTRY = Registry()

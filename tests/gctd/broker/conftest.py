@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 
 
 @pytest_asyncio.fixture

@@ -7,7 +7,7 @@ from typing import Any
 from eventlog.admin.declarations import Declarations, load_declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.job import Job
 from gctd.broker.queue import WorkQueue
 

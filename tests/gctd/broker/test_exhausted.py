@@ -9,7 +9,7 @@ import pytest
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.queue import Depth, JobState, WorkQueue
 from tests.gctd.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on
 from tests.support.waiting import wait_until

@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.job import Job
 from gctd.broker.queue import WorkQueue
 from tests.gctd.broker.queues import CONSUMER, STREAM, declared, fetched, pulls_waiting, queue_on

@@ -14,7 +14,7 @@ from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.presence import Presence
 from tests.support.waiting import wait_until
 

@@ -15,7 +15,7 @@ from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.job import SETTLE_TIMEOUT, acknowledge
 from gctd.broker.queue import Depth, JobState, WorkQueue
 from tests.gctd.broker.queues import CONSUMER, STREAM, another_queue_on, declared, fetched, queue_on

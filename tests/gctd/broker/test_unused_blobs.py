@@ -17,7 +17,7 @@ from eventlog.admin.reconcile import apply_declarations
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import BlobMissing, Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.blobs import BlobStore, Removed
 from gctd.broker.objects import ObjectBucket
 from tests.support.waiting import wait_until

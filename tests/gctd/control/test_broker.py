@@ -7,7 +7,7 @@ import pytest
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load_declarations
 from eventlog.jetstream.api import ask
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.broker import open_broker
 from gctd.settings import Settings
 

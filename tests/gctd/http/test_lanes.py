@@ -12,7 +12,7 @@ import pytest
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.cli.doctor.server import server_checks
 from gctd.settings import SETTINGS
 from tests.support.pace import slowness

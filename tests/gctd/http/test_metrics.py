@@ -14,7 +14,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.control.lanes.queues import SCAN_CONSUMER, SCAN_STREAM, JobQueues
 from tests.support import ROOT
 from tests.support.tracker.system import TrackerSystem, tracker_system

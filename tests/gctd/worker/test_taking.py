@@ -11,7 +11,7 @@ import pytest_asyncio
 from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.job import Job
 from gctd.broker.queue import WorkQueue
 from gctd.control.lanes.queues import LANES_STREAM, SCAN_STREAM, JobQueues

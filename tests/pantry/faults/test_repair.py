@@ -12,7 +12,7 @@ import pytest
 
 from eventlog import Commands, Context
 from eventlog.admin.backup import back_up
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from pantry.domain.gtin import own_code
 from pantry.domain.ledger import PRODUCT, RecordMovement
 from pantry.domain.product import MovementType

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from tests.support.pantry.system import FLOUR, MILK, Answer, PantrySystem, Server, pantry_system
 from tests.support.waiting import wait_until
 

@@ -22,8 +22,8 @@ from eventlog import Unavailable
 from eventlog.embedded.die_with_parent import attached_command
 from eventlog.embedded.nats import find_binary, free_port
 from eventlog.jetstream.api import call
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.jetstream.transport.connection import Connection
 from tests.support import ROOT
 from tests.support.pantry.system import Server
 from tests.support.programs import warm

@@ -22,8 +22,8 @@ from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
 from eventlog.commit import Proposal
 from eventlog.jetstream.api import call
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.broker import open_broker
 from gctd.domain import worker
 from gctd.readmodel import MODEL

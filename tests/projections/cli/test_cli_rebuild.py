@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load_declarations
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.requests import RequestServer
-from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import GUARD
 from gctd.domain import worker
 from gctd.readmodel import MODEL

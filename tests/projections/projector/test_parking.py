@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit, Unavailable
-from eventlog.commands.outcomes import KeyUse
+from eventlog.commands.loading import KeyUse
 from eventlog.testing.memory import MemoryLog
 from projections.errors import NotParked
 from projections.keys import CommandKeys, find_uses

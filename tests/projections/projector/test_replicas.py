@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit
-from eventlog.commands.outcomes import KeyUse
+from eventlog.commands.loading import KeyUse
 from eventlog.testing.memory import MemoryLog
 from projections.errors import MigrationError, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.keys import CommandKeys

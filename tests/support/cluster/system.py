@@ -19,8 +19,8 @@ import attrs
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from projections.model import ReadModel
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at

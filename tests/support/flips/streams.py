@@ -17,9 +17,9 @@ from eventlog.admin.reconcile import apply_declarations
 from eventlog.admin.scrub import LogScrubber
 from eventlog.commands.loading import Loader
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed
+from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.transport.connection import Connection
 from projections.projector.continuity import check_against
 from projections.rebuild.verify import audit
 from projections.store import Checkpoint

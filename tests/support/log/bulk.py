@@ -6,7 +6,7 @@ from typing import Any
 
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 
 STREAM = "BULK"
 SUBJECT = "bulk.thing"

@@ -6,8 +6,8 @@ from typing import Any
 
 from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.conformance import REGISTRY, SUBJECTS
 
 STREAM = "GCTD"

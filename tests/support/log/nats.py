@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
 from nats.js import JetStreamContext
 
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from tests.support.waiting import wait_until
 
 _REMOVED_WITHIN = 60.0

@@ -8,8 +8,8 @@ from contextlib import aclosing
 from typing import Any
 
 from eventlog import Commit, Registry
-from eventlog.jetstream.follower import Follower
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.reading import Follower
 from tests.support.log.bulk import STREAM
 from tests.support.pace import slowness
 from tests.support.waiting import wait_until

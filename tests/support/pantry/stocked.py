@@ -7,9 +7,8 @@ from pathlib import Path
 
 from eventlog import AggregateId, NewCommit, NewEvent
 from eventlog.commit import Proposal
-from eventlog.privacy.encryption import PersonalDataCipher
-from eventlog.testing.keyring import MemoryKeyring
-from eventlog.testing.memory import MemoryLog
+from eventlog.privacy import PersonalDataCipher
+from eventlog.testing.memory import MemoryKeyring, MemoryLog
 from pantry.domain import category, product
 from pantry.domain.category import Category, CategoryCreated
 from pantry.domain.ean13 import check_digit

@@ -14,8 +14,8 @@ import aiohttp
 import attrs
 
 from eventlog.embedded.nats import EmbeddedServer, free_port
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel import MODEL
 from projections.migrations import migrations_of

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 
 from eventlog.admin.declarations import Declarations, Stream
 from eventlog.admin.reconcile import apply_declarations
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, replayed_copy

@@ -16,8 +16,8 @@ import attrs
 
 from eventlog.commit import AggregateId
 from eventlog.embedded.nats import EmbeddedServer, free_port
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from projections.projector.projector import Projector

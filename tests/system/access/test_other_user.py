@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.embedded.nats import BrokerAccess, BrokerUser, EmbeddedServer
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from terminalkit.service_commands import PRIVATE
 
 pytestmark = pytest.mark.real

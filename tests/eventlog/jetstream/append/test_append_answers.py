@@ -11,13 +11,10 @@ import pytest
 
 from eventlog.commit import Appended, Context, NewEvent
 from eventlog.errors import OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.append import Ack, AppendRefused, persist, refusal
-from eventlog.jetstream.batch import sequences
-from eventlog.jetstream.message import encode
-from eventlog.jetstream.message_reader import BrokerError
-from eventlog.jetstream.transport.client import frame
-from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.transport.reply_router import Silence
+from eventlog.jetstream.api import BrokerError
+from eventlog.jetstream.append import Ack, AppendRefused, encode, persist, refusal, sequences
+from eventlog.jetstream.client import frame
+from eventlog.jetstream.connection import Connection, Silence
 from tests.support.log.conformance import REGISTRY, deposit
 
 LIMIT = 1024**2

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from eventlog.commit import Appended, Proposal
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream import group_commit as group
-from eventlog.jetstream.append import Ack
-from eventlog.jetstream.group_commit import CostEstimate
+from eventlog.jetstream import append as group
+from eventlog.jetstream.append import Ack, CostEstimate, Message
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message import Message
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.conformance import deposit, in_row, stored
 from tests.support.log.event_stream import event_stream
 from tests.support.log.nats import plain_client

@@ -13,8 +13,8 @@ import pytest
 from eventlog.commit import Proposal
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Conflict, OutcomeUnknown, Unavailable
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.cluster.servers import Cluster
 from tests.support.log.conformance import account, deposit, stored
 from tests.support.log.event_stream import STREAM, event_stream

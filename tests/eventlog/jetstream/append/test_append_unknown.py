@@ -16,8 +16,8 @@ import pytest_asyncio
 from eventlog.commit import Appended, Proposal
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Conflict, KeyTaken, OutcomeUnknown, Unavailable
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.cluster.servers import Cluster
 from tests.support.log.conformance import CATEGORY, account, deposit, in_row
 from tests.support.log.event_stream import STREAM, event_stream

@@ -12,10 +12,10 @@ from eventlog import Context, KeyReused
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
-from eventlog.commands.outcomes import KeyUse
-from eventlog.jetstream.group_commit import CostEstimate
+from eventlog.commands.loading import KeyUse
+from eventlog.jetstream.append import CostEstimate
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import COUNTER, REGISTRY, Add
 
 pytestmark = pytest.mark.real

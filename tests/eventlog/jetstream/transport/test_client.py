@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from nats.aio.transport import TcpTransport
 
-from eventlog.jetstream.transport.client import NatsClient
+from eventlog.jetstream.client import NatsClient
 
 
 class Wire:

@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from tests.support.log.proxy import Proxy
 from tests.support.programs.processes import stand_still
 from tests.support.waiting import wait_until
@@ -35,7 +35,7 @@ async def test_a_connection_to_a_server_that_hangs_is_cut_off(
     nats_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bytes that the server does not take keep no socket open."""
-    monkeypatch.setattr("eventlog.jetstream.transport.connection._CLOSE_TIMEOUT", 0.5)
+    monkeypatch.setattr("eventlog.jetstream.connection._CLOSE_TIMEOUT", 0.5)
     async with Connection.open(nats_server.url, name="test") as connection:
         await stand_still(nats_server.pid)
         sending = [asyncio.create_task(connection.client.publish("x", bytes(900_000))) for _ in range(30)]

@@ -18,8 +18,8 @@ import structlog.testing
 
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
-from eventlog.jetstream.transport.client import frame
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.client import frame
+from eventlog.jetstream.connection import Connection
 from tests.support.log.nats import abort_transport, flushed, plain_client
 from tests.support.log.proxy import Proxy
 from tests.support.pace import within

@@ -11,7 +11,7 @@ import pytest
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import Declarations, parse
 from eventlog.errors import Unavailable
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from tests.support.cluster.servers import members
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

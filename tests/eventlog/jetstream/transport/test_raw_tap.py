@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.errors import ProtocolError
 
-from eventlog.jetstream.transport.raw_tap import TapClient
+from eventlog.jetstream.client import TapClient
 
 TAPPED, OTHER = (1, 2), 9
 

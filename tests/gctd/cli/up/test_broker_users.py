@@ -19,7 +19,7 @@ import pytest
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load_declarations
 from eventlog.embedded.nats import BrokerAccess, CredentialsDamaged, EmbeddedServer
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.broker import open_broker
 from gctd.cli.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.settings import Settings as TrackerSettings

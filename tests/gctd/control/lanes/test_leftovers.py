@@ -14,7 +14,7 @@ from eventlog import AggregateId, Commit, EventLog
 from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from eventlog.testing.memory import MemoryLog
 from gctd.broker.queue import WorkQueue
 from gctd.control.lanes.leftovers import Leftovers

@@ -13,8 +13,8 @@ from eventlog import BlobMissing, Unavailable
 from eventlog.admin.declarations import load_declarations
 from eventlog.admin.reconcile import apply_declarations
 from eventlog.commands import Commands
+from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.transport.connection import Connection
 from gctd.broker.blobs import BlobRef, BlobStore, Removed
 from gctd.control.upkeep.unused_blobs import UnusedBlobs
 from gctd.domain.analysis import Blob, analysis_id

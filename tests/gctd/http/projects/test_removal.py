@@ -14,7 +14,7 @@ import pytest
 from eventlog import BlobMissing
 from eventlog.commands import Commands
 from eventlog.jetstream.api import call
-from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.connection import Connection
 from gctd.broker.blobs import BlobStore
 from gctd.domain.repo import REPO
 from gctd.domain.repo.commands import RemoveRepo

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventlog import Commit, Unavailable
-from eventlog.commands.outcomes import KeyUse
+from eventlog.commands.loading import KeyUse
 from projections.errors import Behind, ProjectorStopped
 from projections.keys import CommandKeys
 from projections.migrations import Migrations

@@ -10,9 +10,8 @@ from typing import TypeVar
 
 import attrs
 
-from eventlog.commit import AggregateId, Appended, Commit, Context, NewCommit, NewEvent, Proposal
+from eventlog.commit import AggregateId, Appended, Commit, Context, NewCommit, NewEvent, Proposal, Registry
 from eventlog.port import EventLog
-from eventlog.registry import Registry
 
 T = TypeVar("T")
 REGISTRY = Registry()

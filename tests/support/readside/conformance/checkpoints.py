@@ -6,7 +6,7 @@ import asyncio
 
 import attrs
 
-from eventlog.commands.outcomes import KeyUse
+from eventlog.commands.loading import KeyUse
 from projections.errors import RowRefused
 from projections.keys import find_uses
 from projections.model import COMMAND_KEYS, KEYS, Put

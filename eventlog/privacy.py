@@ -19,10 +19,19 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
-from eventlog.commit import Commit, Proposal, RecordedEvent
+from eventlog.commit import (
+    ERASED,
+    MISSING,
+    SEALED,
+    Commit,
+    PersonalFields,
+    Proposal,
+    RecordedEvent,
+    Registry,
+    person_of,
+    plain_name,
+)
 from eventlog.errors import UndecodableCommit
-from eventlog.privacy.fields import ERASED, MISSING, SEALED, PersonalFields, person_of, plain_name
-from eventlog.registry import Registry
 
 KEY_BYTES = 32
 _ID_BYTES = 16

@@ -1,1 +1,0 @@
-"""Stored events for people: search, and events as they are stored."""

@@ -1,1 +1,0 @@
-"""The connection to NATS: client, options, replies, messages straight from the wire."""
