@@ -52,21 +52,21 @@ else:
             "httpkit.application": "build_application",
             "httpkit.edge": "Edge Reply TimeoutPool",
             "httpkit.errors": "FieldError HttpkitError",
-            "httpkit.messages.binding": "body_text parse_body decode_cursor encode_cursor page_of",
-            "httpkit.messages.encoding": "decode_cell encode_csv encode takes_gzip",
+            "httpkit.messages.binding": "body_text decode_cursor encode_cursor page_of parse_body",
+            "httpkit.messages.encoding": "decode_cell encode encode_csv takes_gzip",
             "httpkit.messages.fields": (
-                "JSON attributes_of flat_problems UNSET Rule Unset header member message moment parse_time path payload query"
+                "JSON UNSET Rule Unset attributes_of flat_problems header member message moment parse_time path payload query"
             ),
             "httpkit.monitoring": "NOT_KNOWN gauge total",
             "httpkit.pages": "Asset Pages file_answer",
             "httpkit.problems": (
                 "INTERNAL_ERROR Busy Forbidden Invalid Malformed NotPermitted PreconditionFailed status_of text_of"
             ),
-            "httpkit.routes": "Answer Call Nothing Route Caller Scope",
+            "httpkit.routes": "Answer Call Caller Nothing Route Scope",
             "httpkit.server.guard": "SHARED_CALLER is_loopback same_secret",
-            "httpkit.server.serving": "cancels_when_gone ListenAddress termination",
+            "httpkit.server.serving": "ListenAddress cancels_when_gone termination",
             "httpkit.sse.hub": "Hub",
-            "httpkit.sse.stream": "Frame OF_EVERY_STREAM CannotResume Streams",
+            "httpkit.sse.stream": "OF_EVERY_STREAM CannotResume Frame Streams",
         },
     )
 
@@ -76,6 +76,6 @@ __all__ = [
     "Malformed", "NotPermitted", "Nothing", "Pages", "PreconditionFailed", "Reply", "Route", "Rule", "Scope", "Streams",
     "TimeoutPool", "Unset", "attributes_of", "body_text", "build_application", "cancels_when_gone", "decode_cell",
     "decode_cursor", "encode", "encode_csv", "encode_cursor", "file_answer", "flat_problems", "gauge", "header", "is_loopback",
-    "member", "message", "moment", "page_of", "parse_body", "parse_time", "path", "payload", "query", "same_secret",
-    "status_of", "takes_gzip", "termination", "text_of", "total",
+    "member", "message", "moment", "page_of", "parse_body", "parse_time", "path", "payload", "query", "same_secret", "status_of",
+    "takes_gzip", "termination", "text_of", "total",
 ]  # fmt: skip

@@ -32,15 +32,15 @@ else:
         __name__,
         {
             "terminalkit.config.flags": "SettingFlags SettingSources setting_for",
-            "terminalkit.config.loading": "parse_duration setting settings show_duration SettingsError SettingsSource",
-            "terminalkit.config.running": "checkout_root announced_system",
-            "terminalkit.coroutine": "DURATION Choice Function command examples completes completion_command lazily",
+            "terminalkit.config.loading": "SettingsError SettingsSource parse_duration setting settings show_duration",
+            "terminalkit.config.running": "announced_system checkout_root",
+            "terminalkit.coroutine": "DURATION Choice Function command completes completion_command examples lazily",
             "terminalkit.entry": "enter",
             "terminalkit.failure": "ExitCode Failure command_name",
             "terminalkit.invocation": "Invocation begin_invocation",
             "terminalkit.logs": "configure_logs",
             "terminalkit.program": "Command Program completion_variable",
-            "terminalkit.service_commands": "config_command serve_command check_default_broker PRIVATE run_program",
+            "terminalkit.service_commands": "PRIVATE check_default_broker config_command run_program serve_command",
         },
     )
 

@@ -12,8 +12,8 @@ else:
     __getattr__ = facade(
         __name__,
         {
-            "servicekit.access.service_access": "Devices TokenDirectory SESSION caller_with holder",
-            "servicekit.access.tokens": "SessionText TokenText digest TokenModel with_tokens Session",
+            "servicekit.access.service_access": "SESSION Devices TokenDirectory caller_with holder",
+            "servicekit.access.tokens": "Session SessionText TokenModel TokenText digest with_tokens",
         },
     )
 

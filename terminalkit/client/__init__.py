@@ -42,11 +42,11 @@ else:
         __name__,
         {
             "terminalkit.client.service": (
-                "RESET Opened Position ReceivedFrame Signal StreamLost ClientSession Resource ServiceClient "
+                "RESET ClientSession Opened Position ReceivedFrame Resource ServiceClient Signal StreamLost "
                 "command_with_client one_more only parse parse_list"
             ),
             "terminalkit.client.transport": (
-                "ClientError Conflicting NotAllowed NotFound Rejected TimedOut Unavailable ServerAnswer segment"
+                "ClientError Conflicting NotAllowed NotFound Rejected ServerAnswer TimedOut Unavailable segment"
             ),
         },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from functools import partial
@@ -77,6 +78,22 @@ def test_every_test_that_proves_a_mechanism_exists() -> None:
 
 def _has(file: Path, name: str) -> bool:
     return file.is_file() and re.search(rf"(?:def|class) {name}\b", file.read_text(encoding="utf-8")) is not None
+
+
+def test_the_functions_of_the_way_of_a_request_are_in_their_modules() -> None:
+    section = text("docs/explanation/architecture.md").partition("\n## One request\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`([\w.]+)`(?: and `(\w+)`)? \(\[([\w/]+\.py)\]", section.replace("\n  ", ""))
+    functions = [(file, name) for *names, file in named for name in names if name]
+    assert len(functions) >= 14
+    assert [f"{file}: {name}" for file, name in functions if name not in _definitions(ROOT / file)] == []
+
+
+def _definitions(file: Path) -> set[str]:
+    """The functions and methods of a module."""
+    nodes = ast.parse(file.read_text(encoding="utf-8")).body
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    return functions | {f"{cls.name}.{node.name}" for cls in classes for node in cls.body if hasattr(node, "name")}
 
 
 def test_every_command_is_shown() -> None:
