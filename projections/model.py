@@ -42,6 +42,9 @@ def _is_type(column: Column, _attribute: object, value: str) -> None:
 class Column:
     """A column. Values: str, int, float, bool, aware datetime, JSON text; None if it is empty.
 
+    `Table.row` reads its value from a state by `of`: a path of attributes, or a function; by default the attribute of its name.
+    The caller has the value of a `given` column. A value of type `json` is encoded.
+
     In the place of the character NUL, which Postgres cannot hold, a text may have U+FFFD.
 
     Read back, a timestamp is the text that `timestamp_text` gives and JSON is text, whichever store holds it; a boolean
@@ -52,6 +55,16 @@ class Column:
     type: ColumnType = attrs.field(default="text", validator=_is_type)
     fixed: bool = False
     """A row keeps its first value of this column: it is not written again, nor are indexes that only have such columns."""
+    of: str | Callable[[Any], Any] | None = attrs.field(default=None, eq=False)
+    given: bool = attrs.field(default=False, eq=False)
+
+    @property
+    def expression(self) -> str:
+        """Return the code that gives its value in `Table.row`."""
+        if self.given:
+            return self.name
+        value = f"_{self.name}(_state)" if callable(self.of) else f"_state.{self.of or self.name}"
+        return f"_json({value})" if self.type == "json" else value
 
 
 @attrs.frozen
@@ -99,6 +112,19 @@ class Table:
         return attrs.evolve(self, columns=columns, whole=False)
 
     @cached_property
+    def row(self) -> Callable[..., tuple[Any, ...]]:
+        """Makes the row of a state: `row(state, name=…)` with the values of the columns that are `given`.
+
+        It raises TypeError if a value is missing or too many, and AttributeError if the state lacks an attribute.
+        """
+        functions = {f"_{column.name}": column.of for column in self.columns if callable(column.of)}
+        given = "".join(f", {column.name}" for column in self.columns if column.given)
+        values = "".join(f"{column.expression}, " for column in self.columns)
+        code = f"lambda _state{given and ', *'}{given}: ({values})"  # code, since a replay makes millions of rows
+        made: Callable[..., tuple[Any, ...]] = eval(code, {**functions, "_json": _json_text})  # noqa: S307 - names of columns
+        return made
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return tuple(column.name for column in self.columns)
@@ -117,6 +143,10 @@ class Table:
     def timestamps(self) -> tuple[int, ...]:
         """Indexes of the columns of type `timestamp` in a row."""
         return tuple(index for index, column in enumerate(self.columns) if column.type == "timestamp")
+
+
+def _json_text(value: object) -> str:
+    return _encode(value).decode()
 
 
 class Put(msgspec.Struct, frozen=True, gc=False):  # a Struct: a replay makes more of them than of anything else

@@ -14,14 +14,6 @@ from gctd.domain.repo.state import Repo, RepoStatus
 from gctd.domain.task import TASK
 from gctd.domain.task.state import Task
 from gctd.readmodel.changes import DECIDERS
-from gctd.readmodel.rows import (
-    analysis_row,
-    delivery_row,
-    repo_row,
-    task_row,
-    verdict_row,
-    worker_row,
-)
 from gctd.readmodel.tables import (
     ANALYSES,
     DELIVERIES,
@@ -39,7 +31,7 @@ def _repo(commit: Commit) -> Iterable[Change]:
     state: Repo = commit.state
     if state.status is RepoStatus.REMOVED:
         return (Delete(REPOS, (state.id,)),)
-    return (Put(REPOS, repo_row(state, commit.sequence)),)
+    return (Put(REPOS, REPOS.row(state, sequence=commit.sequence)),)
 
 
 def _tracked_refs(commit: Commit) -> Iterable[Change]:
@@ -55,14 +47,15 @@ def _tracked_refs(commit: Commit) -> Iterable[Change]:
     for key in sorted(before - after):
         yield Delete(TRACKED_REFS, (state.id, key))
     for key in sorted(after):
-        yield Put(TRACKED_REFS, (state.id, key, tracked_ref(state.configs, state.default_ref, key)))
+        tracked = tracked_ref(state.configs, state.default_ref, key)
+        yield Put(TRACKED_REFS, TRACKED_REFS.row(state, subdir=key, tracked=tracked))
 
 
 def _task(commit: Commit) -> Iterable[Change]:
     state: Task = commit.state
     if state.deleted:
         return (Delete(TASKS, (state.id,)),)
-    return (Put(TASKS, task_row(state, commit.sequence)),)
+    return (Put(TASKS, TASKS.row(state, sequence=commit.sequence)),)
 
 
 def _analysis(commit: Commit) -> Iterable[Change]:
@@ -75,24 +68,24 @@ def _analysis(commit: Commit) -> Iterable[Change]:
     for event in commit.body.events:
         if event.type == completed:
             state: Task = commit.state
-            assert state.analysis is not None, "a completed task has an analysis"
-            return (Put(ANALYSES, analysis_row(state, state.analysis, commit.sequence)),)
+            measured = state.rescores.sequence if state.rescores else commit.sequence
+            return (Put(ANALYSES, ANALYSES.row(state, sequence=commit.sequence, measured=measured)),)
     return ()
 
 
 def _worker(commit: Commit) -> Iterable[Change]:
-    return (Put(WORKERS, worker_row(commit.state, commit.sequence)),)
+    return (Put(WORKERS, WORKERS.row(commit.state, sequence=commit.sequence)),)
 
 
 def _verdict(commit: Commit) -> Iterable[Change]:
     state: verdict.Verdict = commit.state
     if state.dropped:
         return (Delete(VERDICTS, (state.id,)),)
-    return (Put(VERDICTS, verdict_row(state, commit.sequence)),)
+    return (Put(VERDICTS, VERDICTS.row(state, sequence=commit.sequence)),)
 
 
 def _delivery(commit: Commit) -> Iterable[Change]:
-    return (Put(DELIVERIES, delivery_row(commit.state, commit.sequence)),)
+    return (Put(DELIVERIES, DELIVERIES.row(commit.state, sequence=commit.sequence)),)
 
 
 ACCESS = TokenModel.of("gctd")

@@ -14,7 +14,6 @@ from gctd.domain.repo.project import Project
 from gctd.domain.repo.state import Repo
 from gctd.domain.task.state import Task
 from gctd.domain.verdict import Finding, Result, Rules
-from gctd.readmodel.rows import repo_row, task_row
 from gctd.readmodel.tables import REPOS, TASKS
 from projections import Row, Table, timestamp_text
 
@@ -56,7 +55,7 @@ class RepoView:
     @classmethod
     def of_state(cls, repo: Repo, sequence: int) -> RepoView:
         """The repository as it will be read, once the read model has its commit."""
-        return cls.of(_as_read(REPOS, repo_row(repo, sequence)))
+        return cls.of(_as_read(REPOS, REPOS.row(repo, sequence=sequence)))
 
 
 @attrs.frozen(kw_only=True)
@@ -97,7 +96,7 @@ class TaskView:
     @classmethod
     def of_state(cls, task: Task, sequence: int) -> TaskView:
         """The task as it will be read, once the read model has its commit."""
-        return cls.of(_as_read(TASKS, task_row(task, sequence)))
+        return cls.of(_as_read(TASKS, TASKS.row(task, sequence=sequence)))
 
 
 @attrs.frozen(kw_only=True)

@@ -28,20 +28,13 @@ from pantry.readmodel.tables import (
     PRODUCTS,
     STOCKS,
     STOCKTAKES,
-    barcode_row,
-    category_row,
-    erasure_row,
-    movement_row,
-    product_row,
-    stocktake_row,
-    version_row,
 )
 from projections import Change, Delete, Projection, Put, ReadModel, SettingNames
 from servicekit.access import TokenModel, with_tokens
 
 
 def _category(commit: Commit) -> Iterable[Change]:
-    return (Put(CATEGORIES, category_row(commit.state, commit.sequence)),)
+    return (Put(CATEGORIES, CATEGORIES.row(commit.state, sequence=commit.sequence)),)
 
 
 def _product(commit: Commit) -> Iterable[Change]:
@@ -49,28 +42,31 @@ def _product(commit: Commit) -> Iterable[Change]:
     changes: list[Change] = []
     products = STOCKS
     for event in commit.events:
-        place = (commit.sequence, event.position.index)
+        sequence, position = event.position.sequence, event.position.index
         match data := event.data:
             case MovementRecorded():
-                changes.append(Put(MOVEMENTS, movement_row(state.ean13, data, place, event.sealed)))
+                row = MOVEMENTS.row(data, product_ean13=state.ean13, sequence=sequence, position=position, sealed=event.sealed)
+                changes.append(Put(MOVEMENTS, row))
             case ProductCreated() | ProductEdited() | UnitChanged() | ProductActivated() | ProductDeactivated():
                 products = PRODUCTS
-                active, stock = _after(commit, event.position.index)
-                row = version_row(state.ean13, data.details, data.at, place, active=active, stock=stock)
+                active, stock = _after(commit, position)
+                row = PRODUCT_VERSIONS.row(
+                    data, ean13=state.ean13, sequence=sequence, position=position, active=active, stock=stock
+                )
                 changes.append(Put(PRODUCT_VERSIONS, row))
-    changes.append(Put(products, product_row(state, commit.sequence)))
+    changes.append(Put(products, products.row(state, sequence=commit.sequence)))
     return changes
 
 
 def _person(commit: Commit) -> Iterable[Change]:
-    return (Put(ERASURES, erasure_row(commit.state, commit.sequence)),)
+    return (Put(ERASURES, ERASURES.row(commit.state, sequence=commit.sequence)),)
 
 
 def _barcode(commit: Commit) -> Iterable[Change]:
     state: barcode.Barcode = commit.state
     if state.ean13 is None:
         return (Delete(BARCODES, (state.code,)),)
-    return (Put(BARCODES, barcode_row(state, commit.sequence)),)
+    return (Put(BARCODES, BARCODES.row(state, sequence=commit.sequence)),)
 
 
 _COUNTED, _NOT_COUNTED = b'"counted":', b'"counted":null'
@@ -83,8 +79,8 @@ def _stocktakes(commit: Commit) -> Iterable[Change]:
     for event in commit.events:
         match data := event.data:
             case StockConfirmed() | MovementRecorded(counted=int()):
-                place = (commit.sequence, event.position.index)
-                yield Put(STOCKTAKES, stocktake_row(commit.aggregate.id, data, place, event.sealed))
+                place = {"sequence": event.position.sequence, "position": event.position.index}
+                yield Put(STOCKTAKES, STOCKTAKES.row(data, product_ean13=commit.aggregate.id, **place, sealed=event.sealed))
 
 
 def _after(commit: Commit, index: int) -> tuple[bool, int]:

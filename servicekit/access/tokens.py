@@ -396,13 +396,12 @@ TOKENS = Table(
         Column("used_at", "timestamp"),
         Column("revoked_at", "timestamp"),
         Column("sessions", "json"),
-        Column("sequence", "integer"),
+        Column("sequence", "integer", given=True),
     ),
     key=("id",),
 )
 FIND = "SELECT id, name, scope, digest, created_at, expires_at, used_at, revoked_at, sessions FROM tokens WHERE id = $1"
 """The query of one token, by its id."""
-_encode = msgspec.json.Encoder().encode
 
 
 @attrs.frozen
@@ -450,20 +449,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _rows(commit: Commit) -> Iterable[Change]:
-    state: Token = commit.state
-    row = (
-        state.id,
-        state.name,
-        state.scope,
-        state.digest,
-        state.created_at,
-        state.expires_at,
-        state.used_at,
-        state.revoked_at,
-        _encode(state.sessions).decode(),
-        commit.sequence,
-    )
-    return (Put(TOKENS, row),)
+    return (Put(TOKENS, TOKENS.row(commit.state, sequence=commit.sequence)),)
 
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from projections import Column, Delete, Projection, Put, Table
@@ -43,3 +44,46 @@ def test_a_mistake_is_refused_where_it_is_made(mistake: str) -> None:
     declare, message = MISTAKES[mistake]
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         declare()
+
+
+@attrs.frozen(kw_only=True)
+class Owner:
+    name: str
+    tags: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Account:
+    id: str
+    owner: Owner
+    cents: int
+
+
+ROWS = Table(
+    "accounts",
+    (
+        Column("sequence", "integer", given=True),
+        Column("id"),
+        Column("owner", of="owner.name"),
+        Column("euros", "integer", of=lambda account: account.cents // 100),
+        Column("tags", "json", of="owner.tags"),
+    ),
+    key=("id",),
+)
+ACCOUNT = Account(id="a", owner=Owner(name="ann", tags=("x",)), cents=512)
+
+
+def test_a_column_reads_the_attribute_of_its_name_or_by_its_own_function() -> None:
+    """The values have the order of the columns."""
+    assert ROWS.row(ACCOUNT, sequence=7) == (7, "a", "ann", 5, '["x"]')
+    assert ROWS.partial("id").row(ACCOUNT, sequence=7) == ROWS.row(ACCOUNT, sequence=7)
+    assert ACCOUNTS.row(ACCOUNT) == ("a", 512)
+
+
+def test_a_row_without_a_value_is_refused() -> None:
+    with pytest.raises(TypeError, match="sequence"):
+        ROWS.row(ACCOUNT)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'seqence'"):
+        ROWS.row(ACCOUNT, sequence=7, seqence=7)
+    with pytest.raises(AttributeError, match="cents"):
+        ACCOUNTS.row(attrs.make_class("Other", ["id"])("a"))

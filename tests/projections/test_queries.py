@@ -30,14 +30,6 @@ from gctd.domain.worker import Worker
 from gctd.readmodel import graph
 from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.queries import TrackerQueries
-from gctd.readmodel.rows import (
-    analysis_row,
-    delivery_row,
-    repo_row,
-    task_row,
-    verdict_row,
-    worker_row,
-)
 from gctd.readmodel.tables import (
     ANALYSES,
     DELIVERIES,
@@ -50,7 +42,7 @@ from gctd.readmodel.tables import (
 from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.person import Person
-from pantry.domain.product import Details, MovementRecorded, MovementType, Product, StockConfirmed
+from pantry.domain.product import Details, MovementRecorded, MovementType, Product, ProductEdited, StockConfirmed
 from pantry.readmodel import graph as pantry_graph
 from pantry.readmodel.graph import PantryGraph
 from pantry.readmodel.queries import PantryQueries
@@ -63,14 +55,7 @@ from pantry.readmodel.tables import (
     PRODUCT_VERSIONS,
     PRODUCTS,
     STOCKTAKES,
-    barcode_row,
-    category_row,
-    erasure_row,
-    movement_row,
     name_key,
-    product_row,
-    stocktake_row,
-    version_row,
 )
 from projections import models
 from projections.migrations import Migrations
@@ -96,8 +81,8 @@ def tracker_rows() -> Iterator[Put]:
     for number, status in enumerate(status for status in RepoStatus if status is not RepoStatus.REMOVED):
         url = f"https://example.com/{'Ba'[number % 2]}{number}"
         repo = attrs.evolve(sample(Repo), id=f"r{number}", url=url, status=status, requested=at(number // 2))
-        yield Put(REPOS, repo_row(repo, number + 1))
-        yield Put(TRACKED_REFS, (repo.id, "", sample(Analysis).ref))
+        yield Put(REPOS, REPOS.row(repo, sequence=number + 1))
+        yield Put(TRACKED_REFS, TRACKED_REFS.row(repo, subdir="", tracked=sample(Analysis).ref))
     yield Put(TRACKED_REFS, ("r1", "part-0", "main"))
     sequence = 10
     for number in range(40):
@@ -128,44 +113,48 @@ def tracker_rows() -> Iterator[Put]:
             if number % 5 == 4
             else None,
         )
-        yield Put(TASKS, task_row(task, sequence))
-        yield Put(ANALYSES, analysis_row(task, analysis, sequence))
+        yield Put(TASKS, TASKS.row(task, sequence=sequence))
+        measured = task.rescores.sequence if task.rescores else sequence
+        yield Put(ANALYSES, ANALYSES.row(task, sequence=sequence, measured=measured))
     for number in range(4):
         result = Result.UNKNOWN if number % 2 else Result.PASSED
         verdict = attrs.evolve(sample(Verdict), id=f"v{number}", repo_id=f"r{number}", result=result, asked_at=at(number))
-        yield Put(VERDICTS, verdict_row(verdict, 55 + number))
+        yield Put(VERDICTS, VERDICTS.row(verdict, sequence=55 + number))
     for number, step in enumerate(DeliveryStatus):
         delivery = attrs.evolve(
             sample(Delivery), id=f"d{number}", repo_id="r1", commit_sha="b3" * 20, status=step, received_at=at(9 - number)
         )
-        yield Put(DELIVERIES, delivery_row(delivery, 70 + number))
+        yield Put(DELIVERIES, DELIVERIES.row(delivery, sequence=70 + number))
     for number in range(3):
-        yield Put(WORKERS, worker_row(attrs.evolve(sample(Worker), id=f"w{2 - number}", running=number == 1), 60 + number))
+        worker = attrs.evolve(sample(Worker), id=f"w{2 - number}", running=number == 1)
+        yield Put(WORKERS, WORKERS.row(worker, sequence=60 + number))
 
 
 def pantry_rows() -> Iterator[Put]:
     """Categories, products with two versions, two codes and two stocktakes each, movements of which some are undone."""
     for number, name in enumerate(NAMES):
-        yield Put(CATEGORIES, category_row(attrs.evolve(sample(Category), id=f"c{number}", name=name), number + 1))
+        category = attrs.evolve(sample(Category), id=f"c{number}", name=name)
+        yield Put(CATEGORIES, CATEGORIES.row(category, sequence=number + 1))
     for number, ean13 in enumerate(EANS):
         details = Details(
             name=NAMES[number], description="", unit="kg", min_stock=3, category_id=f"c{number % 2}" if number else None
         )
         product = attrs.evolve(sample(Product), ean13=ean13, details=details, stock=number * 2, active=number != 2)
-        yield Put(PRODUCTS, product_row(product, 10 + number))
+        yield Put(PRODUCTS, PRODUCTS.row(product, sequence=10 + number))
         for version in range(2):
             known = attrs.evolve(details, name=f"{details.name} {version}")
-            yield Put(
-                PRODUCT_VERSIONS,
-                version_row(ean13, known, at(version * 10), (10 + number, version), active=version == 1, stock=0),
-            )
+            edited = ProductEdited(details=known, at=at(version * 10))
+            place = {"sequence": 10 + number, "position": version}
+            yield Put(PRODUCT_VERSIONS, PRODUCT_VERSIONS.row(edited, ean13=ean13, **place, active=version == 1, stock=0))
         for code in (ean13, f"29000000000{number}"):
-            yield Put(BARCODES, barcode_row(Barcode(code=code, ean13=ean13, factor=1000 + number, at=at(number)), 10 + number))
+            barcode = Barcode(code=code, ean13=ean13, factor=1000 + number, at=at(number))
+            yield Put(BARCODES, BARCODES.row(barcode, sequence=10 + number))
         for count in range(2):
             confirmed = attrs.evolve(sample(StockConfirmed), counted=count, at=at(number // 2))
-            yield Put(STOCKTAKES, stocktake_row(ean13, confirmed, (60 + number, count)))
+            place = {"sequence": 60 + number, "position": count}
+            yield Put(STOCKTAKES, STOCKTAKES.row(confirmed, product_ean13=ean13, **place, sealed=None))
         for move in range(6):
-            place = (20 + number * 6 + move, move % 2)
+            place = {"sequence": 20 + number * 6 + move, "position": move % 2}
             booked = attrs.evolve(
                 sample(MovementRecorded),
                 id=f"m{number}-{move}",
@@ -175,9 +164,11 @@ def pantry_rows() -> Iterator[Put]:
                 at=at(move // 2),
                 reverses=f"m{number}-2" if move == 4 else None,
             )
-            yield Put(MOVEMENTS, movement_row(ean13, booked, place, "key.text" if move % 2 else None))
+            sealed = "key.text" if move % 2 else None
+            yield Put(MOVEMENTS, MOVEMENTS.row(booked, product_ean13=ean13, **place, sealed=sealed))
     for number in range(3):
-        yield Put(ERASURES, erasure_row(Person(key=f"{2 - number}", erased_at=at(number)), 50 + number))
+        person = Person(key=f"{2 - number}", erased_at=at(number))
+        yield Put(ERASURES, ERASURES.row(person, sequence=50 + number))
 
 
 @attrs.frozen
