@@ -1,11 +1,17 @@
-"""The projector: follows the log and brings a read model up to date, batch by batch, rows and checkpoints in one transaction."""
+"""The projector: follows the log and brings a read model up to date, batch by batch, rows and checkpoints in one transaction.
+
+Of several processes on one shared database one leads. The others stand by and show its changes as their own: the leader notifies
+them when it has moved the checkpoints (`projections.store.LeaderElection`), and they read the commits from the log. So readers
+are woken and event streams continue without polling.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
 
@@ -14,15 +20,91 @@ from eventlog.support.timers import until_one_ends
 from projections.errors import Behind, CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
-from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, reason_of_stop
-from projections.projector.leadership import Leadership, stand_by
-from projections.projector.reading import ProjectorReader
-from projections.projector.status import DATABASE, ProjectorProgress, ProjectorStatus
-from projections.projector.unparking import Unparked, unpark
-from projections.projector.waiting import PositionWaiters
-from projections.projector.writer import AppliedReports, CheckpointWriter, OnApplied, pauses
+from projections.projector.reading import MOST_BYTES, REPLAY_BYTES, Backlog, ProjectorReader
+from projections.projector.status import DATABASE, PositionWaiters, ProjectorProgress, ProjectorStatus
+from projections.projector.writer import AppliedReports, CheckpointWriter, OnApplied, Unparked, pauses, unpark
 from projections.store import LeaderElection, Parked, Place, Store
+
+
+class Leadership:
+    """The state of leadership, for work that only the leader does."""
+
+    def __init__(self) -> None:
+        self._gained = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._lost.set()
+
+    @property
+    def held(self) -> bool:
+        """Whether it leads now."""
+        return self._gained.is_set()
+
+    def set(self, *, held: bool) -> None:
+        """It leads now, or does not."""
+        now, before = (self._gained, self._lost) if held else (self._lost, self._gained)
+        now.set()
+        before.clear()
+
+    async def gained(self) -> None:
+        """Return when it leads."""
+        await self._gained.wait()
+
+    async def lost(self) -> None:
+        """Return when it does not."""
+        await self._lost.wait()
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do work while it leads, from the beginning each time it leads, until the work returns. Raises the error of the work."""
+        while True:
+            await self.gained()
+            working, _ = await until_one_ends(work(), self.lost())
+            if not working.cancelled():
+                working.result()
+                return
+
+
+async def stand_by(
+    election: LeaderElection,
+    advancing: CheckpointWriter,
+    backlog: Backlog,
+    reached: Callable[[], None],
+    show: Callable[[Sequence[Commit]], None],
+) -> None:
+    """Return when this process leads. Raises StoreUnavailable, and the errors of reading the log.
+
+    `reached` is called when the tables can be read up to `advancing.lowest`; `show` is given the commits from `backlog` up to
+    there, in order, as soon as they are known here too.
+    """
+    moved = asyncio.Event()
+
+    async def show_along() -> None:
+        while commits := await backlog.take():
+            while commits:
+                ready = [commit for commit in commits if commit.sequence <= advancing.lowest]
+                if ready:
+                    show(ready)
+                    commits = commits[len(ready) :]
+                else:
+                    moved.clear()
+                    await moved.wait()
+
+    showing = asyncio.create_task(show_along())
+    try:
+        async with election.news() as news:
+            async for checkpoints in news:
+                if checkpoints is not None:
+                    await advancing.note(checkpoints)
+                    reached()
+                    moved.set()
+                elif await election.take():
+                    return
+                if showing.done():
+                    showing.result()
+    finally:
+        showing.cancel()
+        await asyncio.wait({showing})
+
 
 log = structlog.get_logger(__name__)
 
@@ -120,7 +202,7 @@ class Projector:
             self._waiters.advance(max(self.position, self._advancing.lowest))
 
     async def unpark(self, projection: str | None = None, subject: str | None = None) -> Unparked:
-        """Take up what is parked: see `projections.projector.unparking`. Also while this projector runs; else after `load`."""
+        """Take up what is parked: see `projections.projector.writer`. Also while this projector runs; else after `load`."""
         return await unpark(self._log, self._advancing, projection, subject)
 
     def status(self) -> ProjectorStatus:

@@ -12,8 +12,8 @@ import attrs
 from projections.errors import StoreUnavailable
 from projections.store import Reader
 from projections.stores.sqlite import SQLiteReader, SQLiteStore
-from projections.stores.sqlite.copies import SQLiteCopies
-from projections.stores.sqlite.lock import LEASE, read_owner
+from projections.stores.sqlite.files import LEASE, read_owner
+from projections.stores.sqlite.store import SQLiteCopies
 
 if TYPE_CHECKING:
     from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore
@@ -38,10 +38,10 @@ async def leader_at(url: str) -> DatabaseLeader | None:
     file = path_of(url)
     if file is not None:
         return _of_file(file)
-    from projections.stores.postgres import election, lease  # noqa: PLC0415 - slow
+    from projections.stores.postgres import election, statements  # noqa: PLC0415 - slow
 
     found = await election.leader_at(url)
-    return None if found is None else DatabaseLeader(found.holder, found.silent, lease.SECONDS)
+    return None if found is None else DatabaseLeader(found.holder, found.silent, statements.SECONDS)
 
 
 def _of_file(file: Path) -> DatabaseLeader | None:

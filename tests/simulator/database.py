@@ -12,13 +12,14 @@ from typing import Any
 import attrs
 
 from projections.model import COMMAND_KEYS, ReadModel, Table
-from projections.stores import names
-from projections.stores.postgres import election, lease, schema, writing
+from projections.stores import common
+from projections.stores.postgres import election, statements
 from tests.simulator.session import Pool, Session
 from tests.support.log.virtual_time import OUTSIDE, VirtualTimeLoop
 
 Rows = dict[Any, tuple[Any, ...]]
 Effect = Callable[[], object]
+_MARKS = f"SELECT stream, sequence, digest, record FROM {common.MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence"
 _MOST_KEYS = 64
 """Keys that one statement names at most."""
 
@@ -152,32 +153,30 @@ class Database:
 
     def _known(self, model: ReadModel) -> dict[str, Callable[..., Any]]:
         checkpoints = [_select_checkpoints(locked=locked) for locked in (False, True)]
-        columns = ", ".join(names.PARKED_COLUMNS)
+        columns = ", ".join(common.PARKED_COLUMNS)
         known: dict[str, Callable[..., Any]] = {
             "SELECT current_schema()": lambda _: [{"name": "public"}],
             f"SELECT pg_advisory_xact_lock({election.KEY})": lambda _, what: [{"lock": what}],
-            schema._TABLES: lambda _, *__: [],
-            schema._SYSTEM_TABLES: lambda _: [],
-            schema._FOREIGN: lambda _: [{"foreign": False}],
-            schema._VERSION: lambda _: [{"version": 1, "dirty": False, "taken_back": False}],
-            schema._COLUMNS: lambda _, name: _columns(model, name),
+            statements._TABLES: lambda _, *__: [],
+            statements._SYSTEM_TABLES: lambda _: [],
+            statements._FOREIGN: lambda _: [{"foreign": False}],
+            statements._VERSION: lambda _: [{"version": 1, "dirty": False, "taken_back": False}],
+            statements._COLUMNS: lambda _, name: _columns(model, name),
             election._TRY: self._try_lock,
-            lease._TAKE: self._take_lease,
-            lease.renewal("$1"): self._renew,
-            lease._LOOK.format(key=election.KEY): self._look,
-            lease._END: self._end_leader,
+            statements._TAKE: self._take_lease,
+            statements.renewal("$1"): self._renew,
+            statements._LOOK.format(key=election.KEY): self._look,
+            statements._END: self._end_leader,
             checkpoints[0]: lambda session: self._read_checkpoints(session, locked=False),
             checkpoints[1]: lambda session: self._read_checkpoints(session, locked=True),
-            writing._MOVE: self._move,
-            f"SELECT {columns} FROM {names.PARKED} ORDER BY projection, sequence": self._read_parked,
-            f"DELETE FROM {names.PARKED} WHERE projection = $1 AND subject = $2": self._unpark,
-            f"SELECT stream, sequence, digest, record FROM {names.MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence": (
-                self._read_marks
-            ),
+            statements._MOVE: self._move,
+            f"SELECT {columns} FROM {common.PARKED} ORDER BY projection, sequence": self._read_parked,
+            f"DELETE FROM {common.PARKED} WHERE projection = $1 AND subject = $2": self._unpark,
+            _MARKS: self._read_marks,
         }
         for table in model.tables:
-            known[writing._upsert(table)] = self._upsert(table)
-            known[writing._delete(table)] = self._delete(table)
+            known[statements._upsert(table)] = self._upsert(table)
+            known[statements._delete(table)] = self._delete(table)
             known[f"SELECT * FROM {table.name} WHERE {table.key[0]} = $1"] = self._select(table)
         for count in range(1, _MOST_KEYS + 1):
             places = ", ".join(f"${number}" for number in range(1, count + 1))
@@ -193,7 +192,7 @@ class Database:
     def _take_lease(self, session: Session, holder: str) -> Any:
         self._lock(session, "lease")
         token = self.lease.token + 1 if self.lease is not None else 1
-        self.lease = Lease(token, holder, session.pid, self.now() + lease.SECONDS)
+        self.lease = Lease(token, holder, session.pid, self.now() + statements.SECONDS)
         session.token = token
         self.trace(f"{session.process} leads with token {token}")
         return [{"token": token}]
@@ -203,7 +202,7 @@ class Database:
         found = self.lease
         if found is None or found.token != token:
             return []
-        found.until = self.now() + lease.SECONDS
+        found.until = self.now() + statements.SECONDS
         return [{"renewed": True}]
 
     def _look(self, session: Session, _: str) -> Any:
@@ -222,7 +221,7 @@ class Database:
     def _read_checkpoints(self, session: Session, *, locked: bool) -> Any:
         if locked and self.checkpoints:
             self._lock(session, "checkpoints")
-        columns = names.CHECKPOINT_COLUMNS
+        columns = common.CHECKPOINT_COLUMNS
         return [dict(zip(columns, (name, *values), strict=True)) for name, values in self.checkpoints.items()]
 
     def _move(self, session: Session, token: int, *values: Any) -> Any:
@@ -245,7 +244,7 @@ class Database:
 
     def _read_parked(self, _: Session) -> Any:
         rows = sorted(self.parked.values(), key=lambda row: (row[0], row[2]))
-        return [dict(zip(names.PARKED_COLUMNS, row, strict=True)) for row in rows]
+        return [dict(zip(common.PARKED_COLUMNS, row, strict=True)) for row in rows]
 
     def _unpark(self, session: Session, projection: str, subject: str) -> Any:
         self._change(session, lambda: self.parked.pop((projection, subject), None))
@@ -295,8 +294,8 @@ class Database:
 
 
 def _select_checkpoints(*, locked: bool) -> str:
-    """As `writing.read_checkpoints` asks."""
-    return f"SELECT {', '.join(names.CHECKPOINT_COLUMNS)} FROM {names.CHECKPOINTS}{' FOR UPDATE' if locked else ''}"
+    """As `statements.read_checkpoints` asks."""
+    return f"SELECT {', '.join(common.CHECKPOINT_COLUMNS)} FROM {common.CHECKPOINTS}{' FOR UPDATE' if locked else ''}"
 
 
 def _columns(model: ReadModel, quoted: str) -> Any:
@@ -305,7 +304,7 @@ def _columns(model: ReadModel, quoted: str) -> Any:
             return [
                 {
                     "name": column.name,
-                    "type": schema.TYPES[column.type],
+                    "type": statements.TYPES[column.type],
                     "key": table.key.index(column.name) if column.name in table.key else None,
                 }
                 for column in table.columns

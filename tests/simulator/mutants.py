@@ -16,9 +16,9 @@ from eventlog.jetstream import fence, reading
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.port import DEADLINE
 from eventlog.support.chain import link
-from projections.projector.batch import judge
 from projections.store import Checkpoint, CheckpointOutcome, Mark, Step
-from projections.stores.postgres import writing
+from projections.stores.common import judge
+from projections.stores.postgres import statements
 from projections.stores.postgres.store import PostgresStore
 
 
@@ -55,11 +55,11 @@ def forgotten_fence() -> Iterator[None]:
     async def write_checkpoints(
         connection: Any, checkpoints: Sequence[Checkpoint], channel: str, token: int, marks: Sequence[Mark] = ()
     ) -> None:
-        moved = writing._columns(checkpoints, len(attrs.fields(Checkpoint)))
-        marked = writing._columns(marks, len(attrs.fields(Mark)))
-        await connection.fetch(writing._MOVE, token, *moved, *marked, channel, "{}")
+        moved = statements._columns(checkpoints, len(attrs.fields(Checkpoint)))
+        marked = statements._columns(marks, len(attrs.fields(Mark)))
+        await connection.fetch(statements._MOVE, token, *moved, *marked, channel, "{}")
 
-    with patch.object(writing, "write_checkpoints", write_checkpoints):
+    with patch.object(statements, "write_checkpoints", write_checkpoints):
         yield
 
 
@@ -91,17 +91,19 @@ def checkpoint_outside() -> Iterator[None]:
     """Rows are committed first, and the checkpoint after them in another transaction."""
 
     async def advance(
-        self: PostgresStore, writer: Any, steps: Sequence[Step], batch: writing.RowBatch, marks: Sequence[Mark]
+        self: PostgresStore, writer: Any, steps: Sequence[Step], batch: statements.RowBatch, marks: Sequence[Mark]
     ) -> CheckpointOutcome:
         async with writer.transaction():
-            outcome = judge(steps, await writing.read_checkpoints(writer, locked=True))
+            outcome = judge(steps, await statements.read_checkpoints(writer, locked=True))
             if outcome is CheckpointOutcome.STORED:
-                await writing.write(writer, batch)
+                await statements.write(writer, batch)
         if outcome is CheckpointOutcome.STORED:
             election = self.election
             assert election is not None
             async with writer.transaction():
-                await writing.write_checkpoints(writer, [step.after for step in steps], election.channel, election.token, marks)
+                await statements.write_checkpoints(
+                    writer, [step.after for step in steps], election.channel, election.token, marks
+                )
         return outcome
 
     with patch.object(PostgresStore, "_advance", advance):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from projections.stores.names import PARKED
+from projections.stores.common import PARKED
 from tests.support.log.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:

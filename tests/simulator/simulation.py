@@ -19,7 +19,8 @@ import structlog
 from eventlog.commands import commands
 from eventlog.jetstream import append, connection, log, reading
 from projections.projector import status
-from projections.stores.postgres import election, pool, store
+from projections.stores.postgres import connection as pool
+from projections.stores.postgres import election, store
 from tests.simulator.accounts import MODEL, STREAM
 from tests.simulator.broker import Broker
 from tests.simulator.clients import Clients

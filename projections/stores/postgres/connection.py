@@ -1,12 +1,13 @@
-"""Connections to a Postgres database: their settings, the conversion of values, and the meaning of errors for a caller."""
+"""Connections to a Postgres database and a pool of them: settings, conversion of values, the meaning of errors for a caller."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from copy import copy
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg
@@ -14,7 +15,7 @@ import structlog
 
 from projections.errors import ArgumentRefused, ProjectionError, RowRefused, StoreDamaged, StoreUnavailable
 from projections.model import timestamp_text
-from projections.stores.names import quoted
+from projections.stores.common import quoted
 
 _log = structlog.get_logger(__name__)
 
@@ -191,3 +192,71 @@ def _decoded_time(value: tuple[int]) -> str:
 def without_nul(value: Any) -> Any:
     """A text as Postgres can hold it: the character NUL, which it cannot, as U+FFFD."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+
+
+_PATIENCE = 10.0
+"""Seconds that queries have to end when the pool is closed."""
+_GONE = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+class ConnectionPool:
+    """Connections to one database. A query that fails or is cancelled does not wait until its connection is free again.
+
+    The driver waits until the server has cancelled the statement, which takes seconds if the server hangs.
+    """
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def open(cls, address: DatabaseAddress, *, size: int) -> Self:
+        """Connect. Raises the errors of the driver."""
+        return cls(await connect_pool(address, size=size))
+
+    async def close(self) -> None:
+        """Let queries end, and disconnect."""
+        with suppress(*_GONE):
+            async with asyncio.timeout(_PATIENCE):
+                await self._pool.close()  # which ends the connections if its own time ends
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    @asynccontextmanager
+    async def borrowed(self, *, in_transaction: bool = False) -> AsyncIterator[Any]:
+        """A connection for the block. `in_transaction`: the block begins a transaction that changes nothing."""
+        connection = await self._pool.acquire()
+        try:
+            yield connection
+            if in_transaction:
+                with suppress(*_GONE):
+                    await connection.execute("ROLLBACK")
+        except BaseException:
+            ending = asyncio.create_task(self._end(connection, in_transaction=in_transaction))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            raise
+        await self._pool.release(connection)
+
+    async def _end(self, connection: Any, *, in_transaction: bool) -> None:
+        with suppress(*_GONE):
+            try:
+                if in_transaction:
+                    await connection.execute("ROLLBACK")
+            finally:
+                await self._pool.release(connection)
+
+    async def fetch(self, sql: str, *arguments: object, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - the driver's
+        """The rows of a query, which may take `timeout` seconds in place of the usual time."""
+        async with self.borrowed() as connection:
+            return await connection.fetch(sql, *arguments, timeout=timeout)
+
+    async def fetchrow(self, sql: str, *arguments: object) -> Any:
+        """The first row of a query, or None."""
+        async with self.borrowed() as connection:
+            return await connection.fetchrow(sql, *arguments)
+
+    async def fetchval(self, sql: str, *arguments: object) -> Any:
+        """The first value of the first row of a query, or None."""
+        async with self.borrowed() as connection:
+            return await connection.fetchval(sql, *arguments)

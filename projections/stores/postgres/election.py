@@ -2,7 +2,7 @@
 
 The lock is on the session (https://www.postgresql.org/docs/current/explicit-locking.html, 13.3.5) of the very connection that
 writes: if that ends, the lock is free, and nothing can be written on it any more. If the process hangs its
-lease runs out (`projections.stores.postgres.lease`), and a standby ends that session. The next leader begins with the
+lease runs out (`projections.stores.postgres.statements`), and a standby ends that session. The next leader begins with the
 checkpoints that are stored then.
 """
 
@@ -18,8 +18,8 @@ import structlog
 
 from projections.errors import StoreUnavailable
 from projections.store import Checkpoint
-from projections.stores.names import LEASE
-from projections.stores.postgres import lease, writing
+from projections.stores.common import LEASE
+from projections.stores.postgres import statements
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect_postgres, translated
 
 log = structlog.get_logger(__name__)
@@ -69,7 +69,7 @@ class PostgresElection:
                 candidate = await self._connected()
                 if not await self._locks(candidate):
                     return False
-                self.token = await lease.taken(candidate)
+                self.token = await statements.taken(candidate)
             self.silent = None
             self._candidate = None
             self.connection = candidate
@@ -83,13 +83,13 @@ class PostgresElection:
         """Take the lock. The session of a leader that hangs is ended first."""
         if await candidate.fetchval(_TRY, LEADER, timeout=QUERY_TIMEOUT):
             return True
-        leader = await lease.leader(candidate, KEY, LEADER)
+        leader = await statements.leader(candidate, KEY, LEADER)
         self.silent = None if leader is None else leader.silent
         if leader is None or not leader.hangs:
             return False
         log.warning("the leader hangs, its session is ended", leader=leader.holder, silent=round(leader.silent, 1))
         try:
-            await lease.end(candidate)
+            await statements.end(candidate)
         except asyncpg.InsufficientPrivilegeError as error:
             log.warning("the leader hangs, and this user may not end its session", leader=leader.holder, reason=str(error))
             return False
@@ -108,12 +108,12 @@ class PostgresElection:
                         connection = await connect_postgres(
                             self._address, command_timeout=QUERY_TIMEOUT, synchronous_commit="off"
                         )
-                    if not await lease.renew(connection, token):
+                    if not await statements.renew(connection, token):
                         log.warning("another process leads by now", database=str(self._address), token=token)
                         writer.terminate()
                 except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                     log.info("the lease could not be renewed", database=str(self._address), reason=str(error))
-                await asyncio.sleep(lease.RENEWED_EVERY)
+                await asyncio.sleep(statements.RENEWED_EVERY)
         finally:
             if connection is not None:
                 connection.terminate()
@@ -176,7 +176,7 @@ class PostgresElection:
             if connection.is_closed():
                 raise StoreUnavailable(f"{self._address}: the connection was closed")
             with translated(self._address):
-                checkpoints = await writing.read_checkpoints(connection)
+                checkpoints = await statements.read_checkpoints(connection)
             if self.connection is None:
                 self.silent = 0.0
             yield checkpoints
@@ -190,7 +190,7 @@ class PostgresElection:
             self.channel = f"read model {found}"[:_LONGEST_NAME]
 
 
-async def leader_at(url: str) -> lease.Leader | None:
+async def leader_at(url: str) -> statements.Leader | None:
     """The leader on the database at an address; None if there is none. Raises StoreUnavailable."""
     address = DatabaseAddress(url)
     with translated(address):
@@ -198,6 +198,6 @@ async def leader_at(url: str) -> lease.Leader | None:
         try:
             if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", LEASE):
                 return None
-            return await lease.leader(connection, KEY, LEADER)
+            return await statements.leader(connection, KEY, LEADER)
         finally:
             await connection.close()

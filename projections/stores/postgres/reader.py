@@ -1,36 +1,75 @@
-"""Reading a Postgres database."""
+"""Reading a Postgres database: queries, read transactions, and whole tables."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Self
 
 import asyncpg
 
 from projections.errors import StoreUnavailable
 from projections.model import StoredColumn, Table
-from projections.store import (
-    Argument,
-    Checkpoint,
-    Mark,
-    Parked,
-    ReadTransaction,
-    Row,
-    SchemaVersion,
-    Snapshot,
-)
-from projections.stores.names import CHECKPOINTS, any_row, quoted
-from projections.stores.postgres import schema, writing
+from projections.store import Argument, Checkpoint, Mark, Parked, ReadTransaction, Row, SchemaVersion, Snapshot
+from projections.stores.common import CHECKPOINTS, any_row, quoted
+from projections.stores.postgres import statements
 from projections.stores.postgres.connection import (
+    ConnectionPool,
     DatabaseAddress,
     connect_postgres,
     times_as_text,
     translated,
     without_nul,
 )
-from projections.stores.postgres.pool import ConnectionPool
-from projections.stores.postgres.transactions import LONG, transaction
+
+LONG = 60.0
+"""Seconds for a query that reads much."""
+_BEGIN = f"""
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    LOCK TABLE {CHECKPOINTS} IN ACCESS SHARE MODE"""
+"""Copies do not replace the tables in this transaction, and its snapshot is taken after the lock."""
+
+
+@asynccontextmanager
+async def transaction(address: DatabaseAddress, pool: ConnectionPool) -> AsyncIterator[PostgresReadTransaction]:
+    """See `projections.store.Reader.transaction`."""
+    async with AsyncExitStack() as stack:
+        with translated(address):
+            connection = await stack.enter_async_context(pool.borrowed(in_transaction=True))
+            await connection.execute(_BEGIN)
+            reading = PostgresReadTransaction(address, connection, await statements.read_checkpoints(connection))
+        yield reading
+
+
+class PostgresReadTransaction:
+    """See `projections.store.ReadTransaction`. The driver cancels the statement of a caller that is cancelled."""
+
+    dialect = "postgres"
+
+    def __init__(self, address: DatabaseAddress, connection: Any, checkpoints: Mapping[str, Checkpoint]) -> None:
+        self.checkpoints = checkpoints
+        self._address = address
+        self._connection = connection
+        self._turn = asyncio.Lock()
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """See `projections.store.Queryable.fetch`."""
+        return await self._fetch(sql, arguments)
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """See `projections.store.Queryable.fetch_one`."""
+        return next(iter(await self._fetch(sql, arguments)), None)
+
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """See `projections.store.Queryable.fetch_in_thread`."""
+        return await self._fetch(sql, arguments, timeout=LONG)
+
+    async def _fetch(self, sql: str, arguments: tuple[Argument, ...], **options: float) -> Sequence[Row]:
+        async with self._turn:
+            with translated(self._address, asked=True):
+                return [dict(row) for row in await self._connection.fetch(sql, *map(without_nul, arguments), **options)]
+
 
 CONNECTIONS = 12
 """Queries that one process has under way at most; more wait for their turn."""
@@ -67,8 +106,8 @@ class PostgresReader:
         with translated(self.address):
             pool = self._pool = await ConnectionPool.open(self.address, size=CONNECTIONS)
             try:
-                await schema.check_format(pool, self.address)
-                await schema.read_version(pool)
+                await statements.check_format(pool, self.address)
+                await statements.read_version(pool)
             except asyncpg.UndefinedTableError as error:
                 await self._close_pool()
                 raise StoreUnavailable(f"{self.address} holds no read model: it is made by the service that fills it") from error
@@ -92,22 +131,22 @@ class PostgresReader:
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""
         with translated(self.address):
-            return await writing.read_checkpoints(self._opened())
+            return await statements.read_checkpoints(self._opened())
 
     async def parked(self) -> Sequence[Parked]:
         """The aggregates that are parked, by projection and sequence."""
         with translated(self.address):
-            return await writing.read_parked(self._opened())
+            return await statements.read_parked(self._opened())
 
     async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
         """The marks of a stream above a sequence, in order."""
         with translated(self.address):
-            return await writing.read_marks(self._opened(), stream, above)
+            return await statements.read_marks(self._opened(), stream, above)
 
     async def scrubs(self, stream: str) -> str | None:
         """The last state of the passes over a log, or None."""
         with translated(self.address):
-            return await writing.read_scrubs(self._opened(), stream)
+            return await statements.read_scrubs(self._opened(), stream)
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""
@@ -128,12 +167,12 @@ class PostgresReader:
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
         with translated(self.address):
-            return await schema.read_version(self._opened())
+            return await statements.read_version(self._opened())
 
     async def columns(self, table: str) -> Sequence[StoredColumn]:
         """The columns of a table in order, none if there is no such table."""
         with translated(self.address):
-            return await schema.read_columns(self._opened(), table)
+            return await statements.read_columns(self._opened(), table)
 
     def state(self) -> None:
         """See `projections.store.Reader.state`: it would cost as much as a query."""
@@ -177,7 +216,7 @@ class PostgresReader:
                 await transaction.start()
                 # Copies do not replace the tables in this transaction, and its snapshot is taken only afterwards.
                 await connection.execute(f"LOCK TABLE {CHECKPOINTS} IN ACCESS SHARE MODE")
-                await writing.read_checkpoints(connection)
+                await statements.read_checkpoints(connection)
             yield _Snapshot(self.address, connection)
         finally:
             with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
@@ -203,11 +242,11 @@ class _Snapshot:
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         with translated(self._address):
-            return await writing.read_checkpoints(self._connection)
+            return await statements.read_checkpoints(self._connection)
 
     async def scan(self, table: Table, *, batch: int = 1000) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
         columns = ", ".join(map(quoted, table.names))
-        sql = f"SELECT {columns} FROM {quoted(table.name)} ORDER BY {schema.order_of_keys(table)}"  # noqa: S608 - quoted
+        sql = f"SELECT {columns} FROM {quoted(table.name)} ORDER BY {statements.order_of_keys(table)}"  # noqa: S608 - quoted
         with translated(self._address):
             cursor = await self._connection.cursor(sql)
             rows = await cursor.fetch(batch)

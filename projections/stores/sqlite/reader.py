@@ -1,4 +1,4 @@
-"""Reading a database file."""
+"""Reading a database file: queries, read transactions on connections that requests take in turns, and whole tables."""
 
 from __future__ import annotations
 
@@ -6,18 +6,145 @@ import asyncio
 import socket
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import StoredColumn, Table
 from projections.store import Argument, Checkpoint, Mark, Parked, Row, SchemaVersion, Snapshot
-from projections.stores.names import any_row, quoted
-from projections.stores.sqlite import files, schema, writing
+from projections.stores.common import any_row, quoted
+from projections.stores.sqlite import files, statements
 from projections.stores.sqlite.connection import bound, connect_reader, translated
-from projections.stores.sqlite.transactions import ReadConnections, SQLiteReadTransaction, rows_of
+
+CONNECTIONS = 64
+"""Read transactions that one process has under way at most; more wait for their turn."""
+THREADS = 16
+"""Statements that read much at the same time. SQLite gives the interpreter's lock away while it works."""
+_KEPT = 8
+"""Connections that stay open while no request has them."""
+_AGAIN = 0.01
+"""Seconds after which a statement is interrupted again, which had not begun when it was interrupted."""
+
+Watched = Callable[[], AbstractContextManager[None]]
+
+
+class ReadConnections:
+    """Connections to one file for read transactions. `watched` translates the errors of statements."""
+
+    def __init__(self, path: Path, watched: Watched, *, busy_timeout: float) -> None:
+        self._path = path
+        self._watched = watched
+        self._busy_timeout = busy_timeout
+        self._turns = asyncio.Semaphore(CONNECTIONS)
+        self._idle: list[sqlite3.Connection] = []
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[SQLiteReadTransaction]:
+        """See `projections.store.Reader.transaction`."""
+        async with self._turns:
+            with self._watched():
+                connection = self._idle.pop() if self._idle else connect_reader(self._path, busy_timeout=self._busy_timeout)
+            reading = SQLiteReadTransaction(connection, self._watched, self._pool)
+            is_sound = False
+            try:
+                with self._watched():
+                    reading.begin()
+                yield reading
+                is_sound = True
+            except asyncio.CancelledError:
+                is_sound = True
+                raise
+            finally:
+                await reading.end()
+                self._give_back(connection, is_sound=is_sound)
+
+    def _give_back(self, connection: sqlite3.Connection, *, is_sound: bool) -> None:
+        with suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+            if is_sound and not self._closed and len(self._idle) < _KEPT:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="reads")
+        return self._threads
+
+    async def close(self) -> None:
+        """Close the connections that no request has; each other one is closed at the end of its transaction."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            await asyncio.to_thread(threads.shutdown)
+
+
+class SQLiteReadTransaction:
+    """See `projections.store.ReadTransaction`. Statements follow one another, since they share a connection."""
+
+    dialect = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection, watched: Watched, threads: Callable[[], ThreadPoolExecutor]) -> None:
+        self.checkpoints: Mapping[str, Checkpoint] = {}
+        self._connection = connection
+        self._watched = watched
+        self._threads = threads
+        self._turn = asyncio.Lock()
+        self._running: Future[Sequence[Row]] | None = None
+
+    def begin(self) -> None:
+        """Begin the transaction, which is at the moment of its first read."""
+        self._connection.execute("BEGIN")
+        self.checkpoints = statements.read_checkpoints(self._connection)
+
+    async def end(self) -> None:
+        """Interrupt what still runs, and return when it has ended."""
+        running, self._running = self._running, None
+        if running is None or running.cancel():
+            return
+        while not running.done():
+            self._connection.interrupt()
+            # A second cancellation must not leave a statement on a connection that another request gets.
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(_AGAIN)
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """See `projections.store.Queryable.fetch`."""
+        async with self._turn:
+            with self._watched():
+                return rows_of(self._connection, sql, arguments)
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """See `projections.store.Queryable.fetch_one`."""
+        async with self._turn:
+            with self._watched():
+                return next(iter(rows_of(self._connection, sql, arguments)), None)
+
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """See `projections.store.Queryable.fetch_in_thread`. The statement is interrupted if its caller is cancelled."""
+        async with self._turn:
+            with self._watched():
+                self._running = work = self._threads().submit(rows_of, self._connection, sql, arguments)
+                try:
+                    return await asyncio.wrap_future(work)
+                except asyncio.CancelledError:
+                    await self.end()
+                    raise
+
+
+def rows_of(connection: sqlite3.Connection, sql: str, arguments: tuple[Argument, ...]) -> Sequence[Row]:
+    """The rows of a statement."""
+    cursor = connection.execute(sql, bound(arguments))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
 
 T = TypeVar("T")
 
@@ -79,8 +206,8 @@ class SQLiteReader:
     def _connect(self, file: Path) -> sqlite3.Connection:
         connection = connect_reader(file, busy_timeout=_TIMEOUT)
         try:
-            schema.check_format(connection, file)
-            schema.read_version(connection)
+            statements.check_format(connection, file)
+            statements.read_version(connection)
         except BaseException:
             connection.close()
             raise
@@ -110,22 +237,22 @@ class SQLiteReader:
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""
         with translated(self.path):
-            return writing.read_checkpoints(self._opened())
+            return statements.read_checkpoints(self._opened())
 
     async def parked(self) -> Sequence[Parked]:
         """The aggregates that are parked, by projection and sequence."""
         with translated(self.path):
-            return writing.read_parked(self._opened())
+            return statements.read_parked(self._opened())
 
     async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
         """The marks of a stream above a sequence, in order."""
         with translated(self.path):
-            return writing.read_marks(self._opened(), stream, above)
+            return statements.read_marks(self._opened(), stream, above)
 
     async def scrubs(self, stream: str) -> str | None:
         """The last state of the passes over a log, or None."""
         with translated(self.path):
-            return writing.read_scrubs(self._opened()).get(stream)
+            return statements.read_scrubs(self._opened()).get(stream)
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""
@@ -172,12 +299,12 @@ class SQLiteReader:
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
         with translated(self.path):
-            return schema.read_version(self._opened())
+            return statements.read_version(self._opened())
 
     async def columns(self, table: str) -> Sequence[StoredColumn]:
         """The columns of a table in order, none if there is no such table."""
         with translated(self.path):
-            return schema.read_columns(self._opened(), table)
+            return statements.read_columns(self._opened(), table)
 
     async def problems(self, *, thorough: bool = False) -> Sequence[str]:
         """The damage of the file, the first ten; it reads all of it, without blocking the event loop.
@@ -249,7 +376,7 @@ class _Snapshot:
         def begin() -> None:
             connection = self._connection = connect_reader(self._path, busy_timeout=5)
             connection.execute("BEGIN")
-            writing.read_checkpoints(connection)  # the transaction begins with its first read
+            statements.read_checkpoints(connection)  # the transaction begins with its first read
 
         await self._run(begin)
 
@@ -258,11 +385,11 @@ class _Snapshot:
             await self._run(self._connection.close)
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
-        return await self._run(lambda: writing.read_checkpoints(self._begun()))
+        return await self._run(lambda: statements.read_checkpoints(self._begun()))
 
     async def scan(self, table: Table, *, batch: int = 1000) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
         columns = ", ".join(map(quoted, table.names))
-        sql = f"SELECT {columns} FROM {quoted(table.name)} ORDER BY {schema.order_of_keys(table)}"  # noqa: S608 - quoted
+        sql = f"SELECT {columns} FROM {quoted(table.name)} ORDER BY {statements.order_of_keys(table)}"  # noqa: S608 - quoted
         cursor = await self._run(lambda: self._begun().execute(sql))
         booleans = [index for index, column in enumerate(table.columns) if column.type == "boolean"]
         while rows := await self._run(lambda: cursor.fetchmany(batch)):

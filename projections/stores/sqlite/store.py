@@ -1,12 +1,15 @@
-"""Writing a database file: one process, one thread, one connection; a batch and its checkpoints in one transaction."""
+"""Writing a database file: one process, one thread, one connection; a batch and its checkpoints in one transaction.
+
+Copies are separate files next to it. A copy takes the place of the live tables: another file is written to.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -14,17 +17,43 @@ from typing import TypeVar
 from eventlog.support.timers import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
-from projections.projector.batch import Rows, judge, narrowed
-from projections.rebuild.copies import CopyPart
+from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
-from projections.stores.sqlite import files, migrating, schema, wal, writing
-from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
-from projections.stores.sqlite.fence import WriteFence
-from projections.stores.sqlite.files import Files
-from projections.stores.sqlite.lock import BEAT_EVERY, DatabaseLock
+from projections.stores.common import Rows, judge, narrowed
+from projections.stores.sqlite import connection, files, statements
+from projections.stores.sqlite.connection import APPLICATION_ID, LogCopier, connect_writer, damaged, transaction, translated
+from projections.stores.sqlite.files import BEAT_EVERY, DatabaseLock, Files
 from projections.stores.sqlite.reader import SQLiteReader
-from projections.stores.sqlite.switching import adopted
-from projections.stores.sqlite.wal import LogCopier
+from projections.stores.sqlite.statements import WriteFence
+
+
+@contextmanager
+def adopted(
+    file: Path, live: sqlite3.Connection, projections: Collection[str], *, busy_timeout: float
+) -> Iterator[tuple[sqlite3.Connection, WriteFence]]:
+    """A connection that writes to a copy, with all that is not of these projections as the `live` tables have it.
+
+    The block has the file named as the live one. If it fails, the connection is closed. Raises CopyRefused, StoreInUse.
+    """
+    if not file.exists():
+        raise CopyRefused("there is no copy: `projections rebuild` makes one")
+    lock = DatabaseLock.take(files.locked_as(file), patience=0)
+    try:
+        writer = connect_writer(file, busy_timeout=busy_timeout)
+        try:
+            before = statements.read_checkpoints(live)
+            check_as_far(projections, before, statements.read_checkpoints(writer))
+            with transaction(writer):
+                fence = WriteFence.take(writer)
+                statements.keep_checkpoints(writer, projections, before.values())
+                statements.write_scrubs(writer, statements.read_scrubs(live))
+            yield writer, fence
+        except BaseException:
+            writer.close()
+            raise
+    finally:
+        lock.release()
+
 
 T = TypeVar("T")
 
@@ -101,11 +130,11 @@ class SQLiteStore(SQLiteReader):
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one, when what is being written now has been."""
-        return await self._run(lambda: writing.read_checkpoints(self._opened_writer()))
+        return await self._run(lambda: statements.read_checkpoints(self._opened_writer()))
 
     async def parked(self) -> Sequence[Parked]:
         """The aggregates that are parked, by projection and sequence, when what is being written now has been."""
-        return await self._run(lambda: writing.read_parked(self._opened_writer()))
+        return await self._run(lambda: statements.read_parked(self._opened_writer()))
 
     async def advance(
         self,
@@ -123,11 +152,11 @@ class SQLiteStore(SQLiteReader):
             with transaction(writer, deferred=deferred):
                 outcome = judge(steps, self._fence.checkpoints(writer))
                 if outcome is CheckpointOutcome.STORED:
-                    writing.write_rows(writer, tables)
+                    statements.write_rows(writer, tables)
                     if parked:
-                        writing.write_parked(writer, parked)
-                    writing.write_marks(writer, marks)
-                    writing.write_checkpoints(writer, [step.after for step in steps])
+                        statements.write_parked(writer, parked)
+                    statements.write_marks(writer, marks)
+                    statements.write_checkpoints(writer, [step.after for step in steps])
             if outcome is CheckpointOutcome.STORED:
                 self._fence.committed(step.after for step in steps)
             return outcome
@@ -154,7 +183,7 @@ class SQLiteStore(SQLiteReader):
             with transaction(writer, deferred=True):
                 self._fence.check(writer)
                 for projection in reversed(projections):
-                    writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
+                    statements.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
         await self._run(forget)
 
@@ -165,7 +194,7 @@ class SQLiteStore(SQLiteReader):
             writer = self._opened_writer()
             with transaction(writer):
                 self._fence.check(writer)
-                writing.write_scrubs(writer, {stream: state})
+                statements.write_scrubs(writer, {stream: state})
 
         await self._run(keep)
 
@@ -178,7 +207,7 @@ class SQLiteStore(SQLiteReader):
             writer = self._opened_writer()
             with transaction(writer, deferred=True):
                 self._fence.check(writer)
-                return migrating.migrate(writer, sql, before=before, after=after, projections=projections)
+                return statements.migrate(writer, sql, before=before, after=after, projections=projections)
 
         try:
             return await self._run(migrate)
@@ -191,13 +220,13 @@ class SQLiteStore(SQLiteReader):
         def leave_out() -> None:
             writer = self._opened_writer()
             with transaction(writer):
-                schema.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+                statements.leave_out(writer, [table.name for projection in projections for table in projection.tables])
 
         await self._run(leave_out)
 
     async def make_indexes(self) -> None:
         """Make the indexes that have been left out."""
-        await self._run(lambda: schema.make(self._opened_writer()))
+        await self._run(lambda: statements.make(self._opened_writer()))
 
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
         """Put a copy (`SQLiteCopies`) in the place of the live tables, which are kept as the other part.
@@ -251,21 +280,21 @@ class SQLiteStore(SQLiteReader):
         (problem,) = writer.execute("PRAGMA quick_check(1)").fetchone()
         if problem != "ok":
             raise damaged(self.file, problem.replace("\n", " "))
-        schema.check_format(writer, self.file)
+        statements.check_format(writer, self.file)
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            schema.create_system_tables(writer)
+            statements.create_system_tables(writer)
             self._fence = WriteFence.take(writer)
 
     def _copy_rest(self) -> None:
         try:
-            wal.copy_log(self._opened_writer())
+            connection.copy_log(self._opened_writer())
         except (sqlite3.Error, StoreUnavailable) as error:
-            wal.warn(self.path, error)
+            connection.warn(self.path, error)
 
     def _close(self) -> None:
         if self._writer is not None:
-            wal.copy_all(self._writer)
+            connection.copy_all(self._writer)
             self._writer.close()
             self._writer = None
         if self._lock is not None:
@@ -282,3 +311,51 @@ class SQLiteStore(SQLiteReader):
             raise StoreUnavailable(f"{self.path} is not open")
         with translated(self.path):
             return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+class SQLiteCopies:
+    """The copies of a database file: `projections.rebuild.copies.Copies`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def there(self) -> Collection[CopyPart]:
+        """Which there are."""
+        with translated(self._path):
+            found = files.read(self._path)
+            parts = {CopyPart.NEW: found.new, CopyPart.OLD: found.old}
+            return [part for part, number in parts.items() if number is not None and files.file_of(self._path, number).exists()]
+
+    def store(self, part: CopyPart) -> SQLiteStore:
+        """A copy to write to."""
+        return SQLiteStore(self._file(part), patience=0, is_copy=True)
+
+    def reader(self, part: CopyPart) -> SQLiteReader:
+        """A copy to look at."""
+        return SQLiteReader(self._file(part), is_copy=True)
+
+    async def discard(self, part: CopyPart) -> None:
+        """Remove a copy, if it is there."""
+        if part not in await self.there():
+            return
+        with translated(self._path):
+            await asyncio.to_thread(self._discard, part)
+
+    def _discard(self, part: CopyPart) -> None:
+        file = self._file(part)
+        lock = DatabaseLock.take(files.locked_as(file), patience=0)
+        try:
+            found = files.read(self._path)
+            if part is CopyPart.OLD:
+                files.write(self._path, files.Files(found.live))
+            files.remove(file)
+        finally:
+            lock.release()
+
+    def _file(self, part: CopyPart) -> Path:
+        with translated(self._path):
+            found = files.read(self._path)
+            number = found.new if part is CopyPart.NEW else found.old
+            if number is None:
+                raise CopyRefused("there are no old tables")
+            return files.file_of(self._path, number)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.stores.sqlite.lock import DatabaseLock
+from projections.stores.sqlite.files import DatabaseLock
 from tests.support.pantry.system import MIGRATIONS
 
 pytestmark = pytest.mark.real

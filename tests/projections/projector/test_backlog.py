@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from eventlog import Commit
-from projections.projector import backlog
-from projections.projector.backlog import Backlog
+from projections.projector import reading
+from projections.projector.reading import Backlog
 from tests.support.readside.ledger import REGISTRY
 
 
@@ -67,7 +67,7 @@ async def test_who_reads_too_fast_waits_until_some_is_taken() -> None:
 
 
 async def test_large_commits_fill_it_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "MOST_BYTES", 1000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 1000)
     gathered = Backlog(100)
     await gathered.put(commits(1, 2, size=600))
     third = asyncio.create_task(gathered.put(commits(3, 3)))

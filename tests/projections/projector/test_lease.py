@@ -22,9 +22,9 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import NotLeading, ProjectorStopped, StoreInUse
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.stores.postgres import PostgresStore, lease, writing
+from projections.stores.postgres import PostgresStore, statements
 from projections.stores.sqlite import SQLiteStore
-from projections.stores.sqlite.lock import LEASE
+from projections.stores.sqlite.files import LEASE
 from tests.support.readside.ledger import MODEL, REGISTRY, Book
 from tests.support.readside.projecting import assert_equals_a_fold, ledger_log, start_projector
 from tests.support.waiting import wait_until
@@ -116,12 +116,12 @@ async def test_a_checkpoint_of_an_older_token_is_refused_with_its_rows(postgres_
         assert election is not None
         assert await election.take()
         old = election.token
-        await lease.taken(other)
+        await statements.taken(other)
 
         async def write_as_before() -> None:
             async with other.transaction():
                 await other.execute("INSERT INTO command_keys VALUES ('k', 1, NULL, 's')")
-                await writing.write_checkpoints(other, [], "channel", old)
+                await statements.write_checkpoints(other, [], "channel", old)
 
         with pytest.raises(NotLeading, match="wrote no row"):
             await write_as_before()
@@ -142,7 +142,7 @@ async def test_the_lease_can_be_renewed_while_a_leader_empties_tables(postgres_u
             await reader.execute("LOCK TABLE accounts IN SHARE MODE")
             emptying = asyncio.create_task(store.forget(MODEL.projections))
             await wait_until(lambda: store.fetch_one(_WAITS))
-            assert await lease.renew(other, election.token)
+            assert await statements.renew(other, election.token)
         await emptying
 
 
@@ -155,7 +155,7 @@ async def test_a_healthy_leader_is_not_replaced_for_being_idle(nats_server: Embe
 
                 async def renewed_for_longer_than_a_lease() -> bool:
                     sql = "SELECT until > $1::timestamptz + make_interval(secs => $2) FROM projection_lease"
-                    return bool(await watching.fetchval(sql, until, lease.SECONDS + 1))
+                    return bool(await watching.fetchval(sql, until, statements.SECONDS + 1))
 
                 await wait_until(renewed_for_longer_than_a_lease, timeout=60, every=0.1)
                 assert not second.lead.held

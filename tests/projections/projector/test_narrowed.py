@@ -9,9 +9,9 @@ import pytest
 
 from pantry.readmodel.tables import PRODUCTS, STOCKS
 from projections.model import Change, Column, Delete, Projection, Put, Table
-from projections.projector.batch import last_changes, narrowed
 from projections.store import Checkpoint, Step
-from projections.stores.sqlite.writing import write_rows
+from projections.stores.common import last_changes, narrowed
+from projections.stores.sqlite.statements import write_rows
 
 WHOLE = Table("things", (Column("id"), Column("name"), Column("amount", "integer")), key=("id",))
 AMOUNTS = WHOLE.partial("name")

@@ -18,7 +18,8 @@ from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, switch
 from projections.rebuild.verify import compare, dump, replayed_copy
-from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore, switching
+from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore
+from projections.stores.postgres import store as postgres_store
 from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.readside.tables import change, execute
 from tests.support.waiting import wait_until
@@ -148,7 +149,7 @@ async def test_a_long_reader_is_waited_for_and_then_left_alone(
     postgres_url: str, filled: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others continue to read. A refused switch has changed nothing, and works when the reader has ended."""
-    monkeypatch.setattr(switching, "_PATIENCE", 0.3)
+    monkeypatch.setattr(postgres_store, "_SWITCH_PATIENCE", 0.3)
     async with filled.snapshot() as snapshot:
         with pytest.raises(StoreInUse, match="are being read"):
             await filled.switch(NAMES)
@@ -158,7 +159,7 @@ async def test_a_long_reader_is_waited_for_and_then_left_alone(
         with pytest.raises(StoreInUse):
             await filled.switch(NAMES)
     assert await PostgresCopies(postgres_url).there() == [CopyPart.NEW]
-    monkeypatch.setattr(switching, "_PATIENCE", 30.0)
+    monkeypatch.setattr(postgres_store, "_SWITCH_PATIENCE", 30.0)
     await filled.switch(NAMES)
     assert await PostgresCopies(postgres_url).there() == [CopyPart.OLD]
 
@@ -167,7 +168,7 @@ async def test_the_tables_change_places_while_postgres_vacuums_them(
     postgres_url: str, filled: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Autovacuum of a large table takes minutes. It gives way to a session that waits for it long enough."""
-    monkeypatch.setattr(switching, "_PATIENCE", 0.3)
+    monkeypatch.setattr(postgres_store, "_SWITCH_PATIENCE", 0.3)
     slowly = "autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1"
     at_once = "autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0"
     await execute(postgres_url, "ALTER SYSTEM SET autovacuum_naptime = '1s'")

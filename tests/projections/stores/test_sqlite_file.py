@@ -21,10 +21,10 @@ from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDam
 from projections.model import Put
 from projections.rebuild.copies import CopyPart
 from projections.store import CheckpointOutcome, SchemaVersion
-from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
-from projections.stores.sqlite.copies import SQLiteCopies
-from projections.stores.sqlite.lock import LONG_LEASE, LockOwner
-from projections.stores.sqlite.wal import LogCopier
+from projections.stores.sqlite import SQLiteReader, SQLiteStore, connection
+from projections.stores.sqlite.connection import LogCopier
+from projections.stores.sqlite.files import LONG_LEASE, LockOwner
+from projections.stores.sqlite.store import SQLiteCopies
 from tests.support import ROOT
 from tests.support.readside.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
 from tests.support.readside.copying import copied_whole
@@ -344,7 +344,7 @@ async def test_closing_finishes_what_is_being_written(store: SQLiteStore) -> Non
 @pytest.mark.parametrize("every", [0.0, float("inf")])
 async def test_live_batches_leave_no_long_log_behind(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, every: float) -> None:
     """It is copied into the database in small pieces; without that it grows."""
-    monkeypatch.setattr("projections.stores.sqlite.wal._COPY_EVERY", every)
+    monkeypatch.setattr("projections.stores.sqlite.connection._COPY_EVERY", every)
     copier = store._copier
     assert copier is not None
     copier._copy_at = every
@@ -358,14 +358,14 @@ async def test_live_batches_leave_no_long_log_behind(store: SQLiteStore, monkeyp
 
 
 async def test_batches_go_on_while_the_log_is_copied(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy_log, begun, go_on = wal.copy_log, threading.Event(), threading.Event()
+    copy_log, begun, go_on = connection.copy_log, threading.Event(), threading.Event()
 
     def slow(connection: sqlite3.Connection) -> None:
         begun.set()
         assert go_on.wait(60)
         copy_log(connection)
 
-    monkeypatch.setattr(wal, "copy_log", slow)
+    monkeypatch.setattr(connection, "copy_log", slow)
     await store.advance([step(0, 1, person("1"))])
     assert await asyncio.to_thread(begun.wait, 60)
     async with asyncio.timeout(60):
