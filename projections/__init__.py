@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Table,
         timestamp_text,
     )
-    from projections.queries.sql import (
+    from projections.queries import (
         MOST_KEYS,
         FoundPart,
         JoinedList,
@@ -59,7 +59,7 @@ else:
             "projections.model": (
                 "KEYS Change Column Delete Projection Put ReadModel SettingNames StreamSetting Table timestamp_text"
             ),
-            "projections.queries.sql": (
+            "projections.queries": (
                 "MOST_KEYS FoundPart JoinedList ListPart SortOrder Sql count_of counts_for fetch_for grouped keyed "
                 "listed selected"
             ),

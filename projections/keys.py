@@ -9,7 +9,7 @@ from eventlog.commands.loading import KeyUse
 from projections.errors import Behind, ProjectorStopped, StoreUnavailable
 from projections.model import COMMAND_KEYS, KEYS
 from projections.projector.projector import Projector
-from projections.queries.sql import Sql
+from projections.queries import Sql
 from projections.store import Queryable, Store
 
 

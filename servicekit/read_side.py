@@ -47,7 +47,7 @@ from projections.migrations import Migrations
 from projections.model import COMMAND_KEYS, ReadModel
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
-from projections.queries.snapshots import KeptScrubs
+from projections.queries import KeptScrubs
 from projections.rebuild.operations import OperationHandler, subject_of
 from projections.rebuild.rebuild import SchemaUpgrade, damaged, make_again_patiently, open_sound
 from projections.rebuild.report import ReadModelReport, standing

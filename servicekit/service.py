@@ -38,7 +38,7 @@ from httpkit.server.guard import Guard
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.stream import OF_EVERY_STREAM, Frame
 from projections.model import ReadModel
-from projections.queries.snapshots import SnapshotQueries
+from projections.queries import SnapshotQueries
 from projections.store import Argument, Queryable, Row, Store
 from servicekit.access.service_access import ServiceAccess, TokenDirectory
 from servicekit.access.tokens import TokenModel, has_tokens

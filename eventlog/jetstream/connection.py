@@ -17,8 +17,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
-from ssl import SSLContext
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -242,16 +240,14 @@ def _listed(servers: str | Sequence[str]) -> Sequence[str]:
 
 @attrs.frozen(kw_only=True)
 class ConnectionOptions:
-    """How to connect: names and addresses, intervals in seconds, and credentials.
+    """How to connect: name and addresses, and intervals in seconds.
 
-    `servers` are addresses: one, several, or several with commas between. `credentials` is a file as `nsc` writes it; user and
-    password or a token are in the address (`nats://user:secret@host`).
+    `servers` are addresses: one, several, or several with commas between. User and password or a token are in the address
+    (`nats://user:secret@host`).
     """
 
     servers: Sequence[str] = attrs.field(converter=_listed, validator=attrs.validators.min_len(1))
     name: str
-    credentials: Path | None = None
-    tls: SSLContext | None = None
     check_every: float = CHECK_EVERY
     check_timeout: float = CHECK_TIMEOUT
 
@@ -262,7 +258,7 @@ class ConnectionOptions:
 
     def for_nats(self) -> dict[str, Any]:
         """The arguments of nats-py's `connect`, without callbacks."""
-        given: dict[str, Any] = {
+        return {
             "servers": list(self.servers),
             "name": self.name,
             "max_reconnect_attempts": -1,
@@ -273,11 +269,6 @@ class ConnectionOptions:
             "pending_size": 2 * MOST_PENDING,
             "flush_timeout": 2,
         }
-        if self.credentials is not None:
-            given["user_credentials"] = str(self.credentials)
-        if self.tls is not None:
-            given["tls"] = self.tls
-        return given
 
 
 def _without_secret(server: str) -> str:
@@ -330,8 +321,6 @@ class Connection:
         servers: str | Sequence[str],
         *,
         name: str,
-        credentials: Path | None = None,
-        tls: SSLContext | None = None,
         timeout: float = CONNECT_TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout around it could not give the reason
         check_every: float = CHECK_EVERY,
         check_timeout: float = CHECK_TIMEOUT,
@@ -345,8 +334,6 @@ class Connection:
         options = ConnectionOptions(
             servers=servers,
             name=name,
-            credentials=credentials,
-            tls=tls,
             check_every=check_every,
             check_timeout=check_timeout,
         )

@@ -60,7 +60,7 @@ from pantry.readmodel.tables import (
 from projections import models
 from projections.migrations import Migrations
 from projections.model import Put, ReadModel, timestamp_text
-from projections.queries.sql import ListPart
+from projections.queries import ListPart
 from projections.store import Argument, Checkpoint, Row, Step, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog import Registry
 from projections.model import KEYS, Put, ReadModel
-from projections.queries.snapshots import SnapshotQueries
+from projections.queries import SnapshotQueries
 from projections.store import SchemaVersion, Store
 from tests.support.readside.conformance import MAP, PLACES, step
 

@@ -16,7 +16,7 @@ from gctd.http.projects.points import read_with_base
 from gctd.readmodel.views import AnalysisView
 from gctd.serve import SERVICE
 from gctd.settings import Settings
-from projections.queries.snapshots import SnapshotQueries
+from projections.queries import SnapshotQueries
 
 _REGISTERED = "/api/repos/registered"
 

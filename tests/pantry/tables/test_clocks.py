@@ -22,7 +22,7 @@ from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.views import ConsumptionView, ProductView, period_of
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.queries.sql import ListPart
+from projections.queries import ListPart
 from projections.store import Store
 from projections.stores.databases import store_at
 from tests.support.pantry.stocked import code_of
