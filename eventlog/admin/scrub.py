@@ -331,13 +331,7 @@ class LogScrubber:
         """Whether a server cannot read a record that the leader can read. One that was only lost on its way is no damage."""
         return any([await self._reader.direct({"seq": sequence}) is None for _ in range(_LOOKS)])
 
-    async def scrub(
-        self,
-        *,
-        rate: float | None = None,
-        gives_way: bool = False,
-        on_progress: Callable[[ScrubPass], object] | None = None,
-    ) -> ScrubPass:
+    async def scrub(self, *, rate: float | None = None, gives_way: bool = False) -> ScrubPass:
         """Make one pass, or complete the interrupted one; at most `rate` records per second. Raises Unavailable.
 
         `gives_way`: a pass inside a busy process takes longer.
@@ -352,8 +346,6 @@ class LogScrubber:
             before = self.current
             self.current = await self._further(before)
             await self._keep(at_once=self.current.count > before.count)
-            if on_progress is not None:
-                on_progress(self.current)
             if rate is not None:
                 allowed = min(rate, _BUSY_RATE) if gives_way and load.share() > _BUSY else rate
                 await asyncio.sleep(max(0.0, (self.current.position - before.position) / allowed - (time.monotonic() - began)))

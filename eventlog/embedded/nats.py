@@ -282,9 +282,9 @@ class ServerFailed(EventLogError):
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def find_binary(given: Path | None = None) -> Path:
-    """The nats-server that runs if none is given, as `EmbeddedServer` says. Raises ServerFailed."""
-    if chosen := given or os.environ.get(BINARY_VARIABLE):
+def find_binary() -> Path:
+    """The nats-server that runs, as `EmbeddedServer` says. Raises ServerFailed."""
+    if chosen := os.environ.get(BINARY_VARIABLE):
         if found := shutil.which(chosen):
             return Path(found)
         raise ServerFailed(f"{chosen} is not a program that can be run")
@@ -345,7 +345,7 @@ class EmbeddedServer(ChildServer):
     restarts of this object. `max_file_store` is the most that all streams together may take on disk, in bytes, and is
     lowered to the free space of the disk; `max_payload` is the most one message may have. `membership` makes it one of a cluster,
     each with a separate `name`; `start` then waits for their leader, so start all of them together. Without `durable` messages
-    outlive the server and not the machine: for temporary data. The program is `binary`, else the value of EVENTLOG_NATS_SERVER in
+    outlive the server and not the machine: for temporary data. The program is the value of EVENTLOG_NATS_SERVER in
     the environment, else the one in the directory of this Python, else the one on the PATH. `access` are the
     users that may connect; None: every process of this machine may connect, without a password.
 
@@ -364,7 +364,6 @@ class EmbeddedServer(ChildServer):
         http_port: int = 0,
         max_file_store: int = 8 * GIB,
         max_payload: int = MAX_PAYLOAD,
-        binary: Path | None = None,
         name: str = "embedded",
         membership: Membership | None = None,
         durable: bool = True,
@@ -376,7 +375,6 @@ class EmbeddedServer(ChildServer):
         self._http_port = http_port
         self._max_file_store = max_file_store
         self._max_payload = max_payload
-        self._binary = binary
         self.name = name
         self._membership = membership
         self._durable = durable
@@ -450,7 +448,7 @@ class EmbeddedServer(ChildServer):
             self._lock = None
 
     def _run(self, lock: DataLock) -> subprocess.Popen[bytes]:
-        binary = find_binary(self._binary)
+        binary = find_binary()
         ports = self.data_dir / "ports"
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir()
