@@ -59,21 +59,20 @@ else:
         __name__,
         {
             "eventlog.commands": "CommandStep Commands Outcome nothing_sent",
-            "eventlog.commit": ("AggregateId Commit Context ERASED MISSING NewCommit NewEvent Position Registry SEALED personal"),
+            "eventlog.commit": "ERASED MISSING SEALED AggregateId Commit Context NewCommit NewEvent Position Registry personal",
             "eventlog.decider": "Decider",
             "eventlog.errors": (
-                "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken "
-                "LogDamaged LogDiverged LogTruncated OutcomeUnknown SequenceGap TooLarge Unavailable "
-                "UndecodableCommit"
+                "AggregateDamaged BlobMissing Conflict EventLogError IncarnationChanged KeyReused KeyTaken LogDamaged "
+                "LogDiverged LogTruncated OutcomeUnknown SequenceGap TooLarge Unavailable UndecodableCommit"
             ),
             "eventlog.history": "EventFilter Page Record event_records search_events",
             "eventlog.port": "EventLog Head",
             "eventlog.privacy": "Ciphertext PersonalDataCipher",
             "eventlog.support.files": "write_private",
+            "eventlog.support.timers": "during tick until_one_ends until_tick",
             "eventlog.support.tracing": (
                 "PROCESS SEND SpanKind Stages Trace hex_digits message_attributes record_span recording_spans"
             ),
-            "eventlog.support.timers": "during tick until_one_ends until_tick",
         },
     )
 

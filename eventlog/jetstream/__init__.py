@@ -34,15 +34,15 @@ else:
         __name__,
         {
             "eventlog.jetstream.api": (
-                "CONSUMER_MISSING Full MessageReader PREFIX Refused STREAM_MISSING StoredMessage TIMEOUT "
-                "WRONG_LAST_SEQUENCE answer_of ask call delivery_of persist subjects_of"
+                "CONSUMER_MISSING PREFIX STREAM_MISSING TIMEOUT WRONG_LAST_SEQUENCE Full MessageReader Refused "
+                "StoredMessage answer_of ask call delivery_of persist subjects_of"
             ),
-            "eventlog.jetstream.append": "Appender Batches MOST_MESSAGES Message",
-            "eventlog.jetstream.keyring": "JetStreamKeyring",
-            "eventlog.jetstream.log": "JetStreamLog",
+            "eventlog.jetstream.append": "MOST_MESSAGES Appender Batches Message",
             "eventlog.jetstream.client": "NO_HEADERS NatsClient frame",
             "eventlog.jetstream.connection": "Connection",
-            "eventlog.jetstream.fence": "Room WARN_AT",
+            "eventlog.jetstream.fence": "WARN_AT Room",
+            "eventlog.jetstream.keyring": "JetStreamKeyring",
+            "eventlog.jetstream.log": "JetStreamLog",
         },
     )
 
