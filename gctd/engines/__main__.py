@@ -57,5 +57,5 @@ def main(order: Path, report: Path) -> int:
 
 
 if __name__ == "__main__":
-    gc.disable()  # it ends with its report: looking for garbage takes longer than leaving it
+    gc.disable()  # the process is short-lived
     sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -44,7 +44,7 @@ class Code:
 
 
 def masked(**more: Any) -> dict[str, Any]:
-    """An error as a result has it, in the place of an exception whose text is not for clients; `more` are extensions."""
+    """Return the entry of an error whose own text must not reach clients. `more` are extensions."""
     return {"message": "internal server error", "extensions": {"code": Code.INTERNAL, **more}}
 
 
@@ -56,7 +56,7 @@ class PublicError(GraphQLError):
 
 
 def coded(error: GraphQLError, code: str) -> dict[str, Any]:
-    """An error as a result has it, with this code unless it has one."""
+    """Return the entry of an error, with this code unless it has one."""
     found: dict[str, Any] = dict(error.formatted)
     found["extensions"] = {"code": code, **(found.get("extensions") or {})}
     return found

@@ -67,7 +67,7 @@ class Evaluator:
         self._preparation = Preparation(function, self.documents, self.limits, suggested)
 
     async def evaluate(self, request: GraphQLRequest) -> OperationResult:
-        """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
+        """Return the result of a request, with exceptions of resolvers as errors. Only defects of the engine are raised."""
         deadline = time.monotonic() + self.limits.seconds
         known = self.documents.known(request.query, request.operation)
         plan = None if known is None else known.plan

@@ -77,7 +77,7 @@ class Imports:
             return
         by_product = self._by_product(movements)
         unknown: set[str] = set()
-        del movements  # what is booked is kept no longer than that takes
+        del movements  # free booked rows early
         for some in _waves(by_product, AT_A_TIME):
             for found in await asyncio.gather(*(self._book_in_order(code, ordered, context, unknown) for code, ordered in some)):
                 yield found

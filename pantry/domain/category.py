@@ -73,7 +73,7 @@ class CreateCategory:
 
 @attrs.frozen(kw_only=True)
 class EditCategory:
-    """Replace name and description; `version` is the one that the caller has seen, if that matters to him."""
+    """Replace name and description; `version` is the one that the caller has read, None for any."""
 
     name: str
     description: str

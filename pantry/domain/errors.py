@@ -67,7 +67,7 @@ class UndoneAlready(PantryError):
 
 
 class UndosMoved(PantryError):
-    """The product has another unit, or one more undone movement, than when the caller looked; he has to look again."""
+    """The product has another unit, or one more undone movement, than when they were read. Read them again."""
 
     status = HTTPStatus.CONFLICT
 

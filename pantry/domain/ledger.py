@@ -44,7 +44,7 @@ class CreateProduct:
 
 @attrs.frozen(kw_only=True)
 class EditProduct:
-    """Replace what is known of a product; `version` is the one that the caller has seen, if that matters to him.
+    """Replace what is known of a product; `version` is the one that the caller has read, None for any.
 
     `factor` converts the stock: it is how many of the new unit one of the present unit is. `keeps_minimum`: the minimum is
     converted too, and is not the one of `details`.

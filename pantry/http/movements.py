@@ -158,7 +158,7 @@ async def get_movement(request: OneMovement, call: Call[Services]) -> MovementBo
 
 
 async def undo_movement(request: UndoRequest, call: Call[Services]) -> Answer[MovementBody]:
-    """Undo a movement, once, by one that makes up for it: the history stays as it was."""
+    """Undo a movement by booking the opposite one. Each movement can be undone once. The history is kept."""
     outcome = await call.services.pantry.undo(request.id, request.remarks, call.context)
     return _answer(outcome)
 

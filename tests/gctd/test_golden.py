@@ -34,7 +34,9 @@ def differences(registry: Registry, name: str, version: int, stored: bytes) -> s
 
 
 @pytest.mark.parametrize(("registry", "name", "version"), KNOWN)
-def test_a_stored_sample_is_what_the_code_reads_and_writes(registry: Registry, name: str, version: tuple[str, int, int]) -> None:
+def test_the_code_reads_and_writes_a_stored_sample_unchanged(
+    registry: Registry, name: str, version: tuple[str, int, int]
+) -> None:
     service, number, newest = version
     path = sample_path(service, name, number)
     assert path.exists(), f"{path.name} is missing: python -m tests.support.log.samples writes it"

@@ -239,7 +239,7 @@ def test_an_exception_in_a_handler_is_one_line_of_json_without_values_of_variabl
 
 
 @pytest.mark.parametrize("body", ['{"query": "{ hello }"}', b"\xff", 7, ["{ hello }"]])
-def test_what_is_no_query_is_refused_in_words(body: Any) -> None:
+def test_a_request_without_a_query_is_refused_in_words(body: Any) -> None:
     context = Recorder()
     event.handle(happened(body), context)
     assert context.code == 400

@@ -42,7 +42,7 @@ async def test_the_figures_of_the_overview_lead_to_analyses(measured: Measured, 
     await leads(page, partial, analysis)
 
 
-async def test_what_got_worse_leads_to_its_analysis(measured: Measured, reader: Visitor) -> None:
+async def test_a_regression_leads_to_its_analysis(measured: Measured, reader: Visitor) -> None:
     single = measured.single
     worse = {"order/order.go:Total": (12, 0.0)}
     await single.analyze(attrs.evolve(FIRST, commit_sha="3" * 40, measured={**FIRST.measured, **worse}))
@@ -96,7 +96,7 @@ async def test_the_figures_and_bars_of_an_analysis_lead_to_functions(measured: M
     await expect(page).to_have_url(re.compile("/history$"))
 
 
-async def test_what_could_not_be_measured_is_not_risky_and_says_why(measured: Measured, reader: Visitor) -> None:
+async def test_an_unmeasured_function_is_not_risky_and_has_a_reason(measured: Measured, reader: Visitor) -> None:
     broken = {"order/order.go:Order.Check": ("build_failed", "undefined: x")}
     await measured.single.analyze(attrs.evolve(FIRST, commit_sha="7" * 40, states=broken))
     page = await reader.open(f"/analyses/{await measured.single.id}")
@@ -113,7 +113,7 @@ async def test_what_could_not_be_measured_is_not_risky_and_says_why(measured: Me
     await expect(rows).to_contain_text("Huge")
 
 
-async def test_no_chart_and_no_value_takes_what_could_not_be_measured_as_known(measured: Measured, reader: Visitor) -> None:
+async def test_no_chart_and_no_value_takes_unmeasured_functions_as_known(measured: Measured, reader: Visitor) -> None:
     broken = {"order/order.go:Order.Check": ("build_failed", "undefined: x")}
     await measured.single.analyze(attrs.evolve(FIRST, commit_sha="8" * 40, states=broken))
     page = await reader.open(f"/analyses/{await measured.single.id}")

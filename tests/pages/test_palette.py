@@ -81,9 +81,7 @@ async def test_the_key_opens_it_while_it_is_being_closed(measured: Measured, rea
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-async def test_the_palette_is_accessible_and_says_what_it_does_not_have(
-    measured: Measured, width: int, profiles: Profiles
-) -> None:
+async def test_the_palette_is_accessible_and_names_missing_results(measured: Measured, width: int, profiles: Profiles) -> None:
     async with profiles.visitor(measured.system.url, viewport={"width": width, "height": 740}) as someone:
         page = await someone.open("/")
         await page.get_by_role("button", name="Find").click()

@@ -178,7 +178,7 @@ async def test_a_setting_that_is_typed_while_others_are_saved_stays_as_a_draft(m
     await measured.system.post("/api/repo-config", {"url": measured.project.url, "timeout": None})
 
 
-async def test_escape_in_a_field_keeps_what_was_typed(measured: Measured, reader: Visitor) -> None:
+async def test_escape_in_a_field_keeps_the_typed_text(measured: Measured, reader: Visitor) -> None:
     page = await reader.open(await measured.repository())
     field = page.get_by_label("Time limit of an attempt")
     await field.fill("9m")

@@ -126,7 +126,7 @@ async def test_a_product_from_creation_to_its_end(line: Line, code: str) -> None
 
 
 @pytest.mark.real
-async def test_what_is_not_named_in_an_edit_stays_whoever_else_edits_meanwhile(line: Line, code: str) -> None:
+async def test_fields_absent_from_an_edit_stay_also_under_concurrent_edits(line: Line, code: str) -> None:
     await line.server.create(code, description="kept", min_stock=1)
     async with Client(line.server.url) as client:
         await asyncio.gather(
@@ -206,7 +206,7 @@ async def test_a_unit_is_changed_with_a_factor(line: Line, code: str) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("form", ["csv", "ndjson", "standard input"])
-async def test_an_import_books_what_it_can_and_lists_what_it_cannot(line: Line, code: str, tmp_path: Path, form: str) -> None:
+async def test_an_import_books_the_valid_rows_and_lists_the_others(line: Line, code: str, tmp_path: Path, form: str) -> None:
     await line.server.create(code)
     rows = [(code, "in", "2"), (code, "out", "99"), (code, "in", "1.0005"), (code, "out", "1")]
     if form == "ndjson":
@@ -290,7 +290,7 @@ async def test_a_list_that_is_cut_says_so(line: Line, code: str) -> None:
         ("pantry report sh", "shopping-list"),
     ],
 )
-async def test_completion_offers_commands_and_what_the_server_knows(line: Line, kept: str, words: str, offered: str) -> None:
+async def test_completion_offers_commands_and_names_of_the_server(line: Line, kept: str, words: str, offered: str) -> None:
     del kept
     asking = {"_PANTRY_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     result = await line.run(**asking)
@@ -319,19 +319,19 @@ async def test_completion_offers_commands_and_what_the_server_knows(line: Line, 
         (" ", None),
     ],
 )
-async def test_what_is_typed_has_a_meaning(typed: str, meaning: object) -> None:
+async def test_each_typed_line_has_a_meaning(typed: str, meaning: object) -> None:
     assert understood(typed) == meaning
 
 
 @pytest.mark.parametrize("typed", ["4006381333932", "40170726", "x", "0", "-1", "1.0005", "?", "1e400", "NaN"])
-async def test_what_has_no_meaning_is_refused(typed: str) -> None:
+async def test_a_line_without_a_meaning_is_refused(typed: str) -> None:
     """This includes eight digits whose last one does not fit: they are not a quantity."""
     with pytest.raises(ValueError, match=r".+"):
         understood(typed)
 
 
 @pytest.mark.real
-async def test_a_scanner_books_each_line_at_once_and_goes_on_after_what_fails(line: Line, new_code: Callable[[], str]) -> None:
+async def test_a_scanner_books_each_line_at_once_and_continues_after_a_failure(line: Line, new_code: Callable[[], str]) -> None:
     flour, milk = new_code(), new_code()
     await line.server.create(flour, name="Flour", min_stock=8)
     await line.server.create(milk, name="Milk", unit="l")
@@ -421,7 +421,7 @@ async def test_a_booking_whose_answer_is_lost_is_repeated_under_its_key_and_book
 
 
 @pytest.mark.real
-async def test_a_scanner_says_what_was_not_booked_where_the_server_is_away(line: Line, code: str) -> None:
+async def test_a_scanner_names_lines_that_were_not_booked_while_the_server_is_away(line: Line, code: str) -> None:
     result = await line.run("scan", typed=f"{code}\n", PANTRY_URL="http://127.0.0.1:1")
     assert (result.code, result.out) == (7, "")
     assert f"error: {code}: cannot reach http://127.0.0.1:1" in result.err
@@ -431,7 +431,7 @@ async def test_a_scanner_says_what_was_not_booked_where_the_server_is_away(line:
 
 
 @pytest.mark.real
-async def test_watch_shows_what_happens_and_ends_after_so_many_events(line: Line, code: str) -> None:
+async def test_watch_shows_events_and_ends_after_their_number(line: Line, code: str) -> None:
     await line.server.create(code, min_stock=1)
     wanted = ("--event", "stock", "--event", "low_stock", "--count", "3", "--json")
     async with running("watch", *wanted, url=None, home=line.home, env=line.env, program="pantry") as run:

@@ -158,7 +158,7 @@ async def test_nothing_of_an_erased_person_is_left_and_everything_else_is(tmp_pa
     assert traces(tmp_path, *await tables.directories()) == []
 
 
-async def test_who_is_erased_while_they_book_is_erased_as_far_as_then_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_an_erasure_during_bookings_covers_earlier_ones_and_loses_none(tmp_path: Path) -> None:
     async with pantry_system(tmp_path, servers=2) as system:
         one, two = system.servers
         for ean13 in (FLOUR, MILK):

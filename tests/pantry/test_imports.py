@@ -99,7 +99,7 @@ async def test_an_export_of_products_is_imported_as_it_was(server: Server, new_c
     assert {row["status"] for row in body["results"]} == {409}, "they are there"
 
 
-async def test_what_has_no_effect_is_named_and_how_to_book_a_stock(server: Server, new_code: Callable[[], str]) -> None:
+async def test_rows_without_effect_are_named_with_the_way_to_book_a_stock(server: Server, new_code: Callable[[], str]) -> None:
     code = new_code()
     table = f"ean13;name;unit;current_stock;active;shelf;empty\n{code};Jam;jar;3;false;2;\n"
     for query in ("?dry_run=true", ""):

@@ -61,7 +61,7 @@ async def test_the_page_agrees_with_the_api_on_lengths_and_events() -> None:
 
 
 @pytest.mark.real
-async def test_a_page_signs_in_for_what_it_reads_follows_and_books(guarded: PantrySystem) -> None:
+async def test_a_page_reads_follows_and_books_after_its_sign_in(guarded: PantrySystem) -> None:
     server: Server = guarded.one
     refused = await server.ask("GET", "/api/v1/products?active=true")
     assert (refused.status, "token" in refused.body["error"]) == (401, True)

@@ -163,7 +163,7 @@ async def _warned(scanned: Scanned) -> dict[str, Any] | None:
     return found if found["workers"]["status"] == "warn" else None
 
 
-async def test_the_doctor_says_what_is_broken(scanned: Scanned, tmp_path: Path) -> None:
+async def test_the_doctor_names_broken_parts(scanned: Scanned, tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     content = bytearray(scanned.system.database.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 4096] = b"\xff" * 4096
@@ -188,7 +188,7 @@ async def test_the_doctor_works_where_nothing_runs(scanned: Scanned, tmp_path: P
     assert found["git"]["status"] == "ok"
 
 
-async def test_the_doctor_says_what_it_cannot_see(scanned: Scanned) -> None:
+async def test_the_doctor_names_parts_that_it_cannot_see(scanned: Scanned) -> None:
     found = await findings(scanned, 0, GCTD_MONITORING_URL="http://127.0.0.1:1")
     unknown = {name for name, one in found.items() if one["status"] == "unknown"}
     unknown -= {"log"}  # until the first pass over it

@@ -238,7 +238,7 @@ async def right(running: TrackerSystem) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_what_is_wrong_is_named_with_its_remedy(
+async def test_a_problem_is_named_with_its_remedy(
     right: dict[str, Any], case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each remedy leads back to the settings, the files and the environment of `right`, with which no check fails."""

@@ -190,7 +190,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "15", "s", "-1s", "1s ", "1 s", "1d", "1e3s", "9" * 20 + "h", "999999h", "1s1x", 15, None, "٣s"]
 )
-def test_what_is_no_duration_is_refused(text: object) -> None:
+def test_a_text_that_is_no_duration_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="must be"):
         loading.parse_duration(text)
 

@@ -124,7 +124,7 @@ class Baselines:
         return Kind.PARENT, await self._histories.first_parent(url, after.commit_sha, seconds=LONGEST)
 
     async def previous(self, after: AnalysisView) -> Baseline:
-        """Return the usual base: the last commit that was analysed on the ref before this one was for the first time."""
+        """Return the usual base: the last commit analysed on the ref before the first analysis of this commit."""
         candidates = await self._queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=NEAREST)
         if not candidates:
             return Baseline(reason=f"no analysis of another commit on {after.ref} is older: name a base")

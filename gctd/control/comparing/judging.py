@@ -139,7 +139,7 @@ class Judging:
             return await self._judged(after, await self._baselines.previous(after), rules)
         return None if chosen is None else await self._judged(after, await self._baselines.of(after, chosen), rules)
 
-    async def beside(self, after: AnalysisView, older: AnalysisView, rules: Rules) -> AnalysisJudgement:
+    async def against(self, after: AnalysisView, older: AnalysisView, rules: Rules) -> AnalysisJudgement:
         """Judge an analysis against a named older analysis. The result is not stored."""
         return await self._judged(after, Baseline(commit=older.commit_sha, analysis=older), rules)
 
@@ -254,7 +254,7 @@ class Judging:
                     continue
                 task, sequence = TaskView.of_state(outcome.state, outcome.sequence), outcome.sequence
             return attrs.evolve(found.waiting(task), sequence=max(found.sequence, sequence))
-        raise Overtaken(f"analyses of {after.repo_url} are asked for all the time")
+        raise Overtaken(f"{after.repo_url} is busy: other analyses were scheduled at the same time. Try again")
 
     async def _state(self, task_id: str) -> Task:
         commit = await self._log.last(TASK.aggregate(task_id), consistent=True)

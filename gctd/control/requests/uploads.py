@@ -101,7 +101,7 @@ class Uploads:
             except Overtaken:
                 continue
             return Uploaded(task=outcome.state, sequence=outcome.sequence, known=False)
-        raise Overtaken(f"analyses of {known.url} are requested all the time: try again")
+        raise Overtaken(f"{known.url} is busy: other analyses were scheduled at the same time. Try again")
 
     async def _project(self, id_: str) -> tuple[Repo, Project]:
         """Return the repository and the project whose analyses have this id, whether or not there is one."""

@@ -122,7 +122,7 @@ class Updates:
                 return await self._scheduled(known, updates, due, context)
             except Overtaken:
                 known = await self._tracker.registered_as(id_)
-        raise Overtaken(f"analyses of {known.url} are asked for all the time")
+        raise Overtaken(f"{known.url} is busy: other analyses were scheduled at the same time. Try again")
 
     async def _probe(self, known: Repo) -> Mapping[str, RemoteRef | str]:
         """Return the commit of each project's ref, or the reason why it is unknown."""

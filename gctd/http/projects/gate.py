@@ -262,7 +262,7 @@ async def _looked(request: Judge, call: Call[Services]) -> tuple[AnalysisJudgeme
         older = await point(request.id, "from", request.from_, call)
         if older.commit_sha == after.commit_sha:
             raise BadInput("from", "it is of the commit that is judged: nothing can be new or worse in it")
-        return after, await judging.beside(after, older, rules)
+        return after, await judging.against(after, older, rules)
 
     return await read_with_base(read, request.base, call)
 

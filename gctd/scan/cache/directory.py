@@ -104,7 +104,7 @@ class Cache:
         return removed
 
     def is_short(self) -> bool:
-        """Whether less is free on the disk than is to be kept (`gctd.scan.disk`)."""
+        """Whether the disk has less free space than it should keep (`gctd.scan.disk`)."""
         return free_bytes(self.directory) < bytes_to_keep(self.directory, self._limits.keep_free)
 
     async def make_room(self) -> int:

@@ -74,7 +74,7 @@ async def import_movements(request: ImportRequest, call: Call[Services]) -> Answ
     shown = found.good if request.dry_run else {}
     refused = {number: _refused(number, refusal) for number, refusal in found.bad.items()}
     booking = call.services.imports.book(found.good, call.context, dry_run=request.dry_run)
-    del found  # what is booked is kept no longer than that takes
+    del found  # free the rows early
     rows, last = await results_of(refused, booking, lambda number, outcome: _result(number, outcome, shown.get(number)))
     counts = counts_of([row.status for row in rows])
     answer = ImportBody(dry_run=request.dry_run, ignored=ignored, results=rows, **counts)

@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.real
 
 
-async def test_those_who_wait_for_a_job_share_a_request_and_get_different_ones(connection: Connection) -> None:
+async def test_waiting_fetchers_share_a_request_and_get_different_jobs(connection: Connection) -> None:
     queue = await queue_on(connection)
     waiting = [asyncio.create_task(queue.fetch(60)) for _ in range(6)]
     await wait_until(lambda: _requests(connection))

@@ -34,7 +34,7 @@ async def presence_on(connection: Connection, ttl: str = "15s") -> Presence:
     return Presence(connection, BUCKET)
 
 
-async def test_who_is_present_is_seen_with_what_it_said_last(connection: Connection) -> None:
+async def test_a_present_worker_is_seen_with_its_last_heartbeat(connection: Connection) -> None:
     presence = await presence_on(connection)
     assert await presence.present() == {}
     await presence.announce("worker-1", b"idle")
@@ -53,7 +53,7 @@ async def test_when_somebody_was_heard_of_is_the_time_of_the_broker(connection: 
     assert before <= heard["worker-1"].at <= datetime.now(UTC)
 
 
-async def test_who_leaves_is_gone_at_once(connection: Connection) -> None:
+async def test_a_worker_that_leaves_is_gone_at_once(connection: Connection) -> None:
     presence = await presence_on(connection)
     await presence.announce("stays", b"")
     await presence.announce("leaves", b"")
@@ -61,7 +61,7 @@ async def test_who_leaves_is_gone_at_once(connection: Connection) -> None:
     assert set(await presence.present()) == {"stays"}
 
 
-async def test_who_falls_silent_lapses_and_who_goes_on_does_not(connection: Connection) -> None:
+async def test_a_silent_worker_lapses(connection: Connection) -> None:
     """The server may take a little longer than the TTL, never less."""
     presence = await presence_on(connection, "3s")
     await presence.announce("silent", b"")
@@ -110,7 +110,7 @@ async def test_names_that_would_mean_others_are_refused(connection: Connection, 
             await call
 
 
-async def test_what_cannot_be_stored_is_said(connection: Connection) -> None:
+async def test_a_heartbeat_that_cannot_be_stored_is_reported(connection: Connection) -> None:
     await presence_on(connection)
     await apply_declarations(connection, load_declarations(overrides={BUCKET: {"max_bytes": 300}}).only(BUCKET))
     with pytest.raises(Unavailable, match="maximum bytes exceeded"):

@@ -65,7 +65,7 @@ async def is_there(connection: Connection, digest: str) -> bool:
     return True
 
 
-async def test_what_is_old_and_unused_goes_and_all_else_stays(connection: Connection) -> None:
+async def test_old_unused_blobs_go_and_all_others_stay(connection: Connection) -> None:
     store = BlobStore(connection, BUCKET)
     used, unused, named, left = [await store.put(body(size)) for size in (700_000, 700_001, 20, 30)]
     await store.link("analyses/alive/1", named)

@@ -40,7 +40,7 @@ async def test_values_are_read_from_answers_and_keep_the_whole_document() -> Non
 
 
 @pytest.mark.real
-async def test_only_what_is_given_is_sent() -> None:
+async def test_only_given_options_are_sent() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         await client.analyze(REPO_URL)
         await client.analyze(REPO_URL, project="cmd/tool", ref="v1", engine="native-compat")
@@ -230,7 +230,7 @@ async def test_the_address_of_another_service_is_named(description: object, expe
 
 
 @pytest.mark.real
-async def test_what_the_right_service_does_not_find_has_no_other_cause() -> None:
+async def test_a_404_of_the_right_service_has_no_other_cause() -> None:
     async with FakeApi() as api, Client(api.url) as client:
         with pytest.raises(NotFound) as missing:
             await client.repo(REPO_URL)

@@ -45,7 +45,7 @@ PATHS = {
 
 @pytest.mark.real
 @pytest.mark.parametrize(("command", "reply", "code", "name", "hint"), FAILING)
-async def test_a_failure_has_its_code_says_why_and_what_to_do(
+async def test_a_failure_has_its_code_a_reason_and_a_remedy(
     api: FakeApi, tmp_path: Path, command: tuple[str, ...], reply: Reply | None, code: int, name: str, hint: str | None
 ) -> None:
     if reply is not None:
@@ -88,7 +88,7 @@ async def test_on_a_terminal_the_words_error_and_hint_have_a_colour(tmp_path: Pa
 
 
 @pytest.mark.real
-async def test_what_is_not_done_in_time_is_124(api: FakeApi, tmp_path: Path) -> None:
+async def test_a_command_over_its_time_ends_with_124(api: FakeApi, tmp_path: Path) -> None:
     api.always["GET", "/api/tasks"] = Reply(200, [], delay=30)
     result = await gctd("task", "list", "--timeout", "300ms", "--json", url=api.url, home=tmp_path)
     assert (result.code, result.error["code"]) == (124, "timeout")
@@ -163,7 +163,7 @@ def test_a_group_without_a_command_shows_its_help_and_is_2(here: Here) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize(("number", "code", "name"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])
-async def test_a_signal_ends_a_command_and_what_goes_on_is_said(
+async def test_a_signal_ends_a_command_with_the_work_that_continues(
     api: FakeApi, tmp_path: Path, number: signal.Signals, code: int, name: str
 ) -> None:
     api.scheduled = [task_document(1), task_document(2, project="b")]

@@ -70,7 +70,7 @@ def test_every_command_has_help_with_examples_of_itself(path: tuple[str, ...]) -
         assert sum(" ".join(named) in line for line in lines) >= 3
 
 
-def test_the_help_of_the_program_says_of_each_command_what_its_own_help_says() -> None:
+def test_the_help_of_the_program_has_the_summary_of_each_command() -> None:
     same = {("pantry", "run"): "The same as `serve`."}
     for program in PROGRAMS.values():
         for name, command in program.commands.items():
@@ -139,7 +139,7 @@ def test_completion_scripts(here: Here, shell: str) -> None:
         ("gctd worker pause w", ["worker-1"]),
     ],
 )
-async def test_completion_offers_commands_and_what_the_server_knows(
+async def test_completion_offers_commands_and_names_of_the_server(
     api: FakeApi, tmp_path: Path, words: str, offered: list[str]
 ) -> None:
     api.tasks = {f"task-{number}": task_document(number) for number in (1, 2, 10)}

@@ -37,7 +37,7 @@ def written(to: Output) -> str:
     return to.stderr.getvalue()
 
 
-async def test_who_waits_long_sees_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_wait_shows_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SIGN_OF_LIFE", 0.05)
     to = output()
     async with progress(to) as display:
@@ -101,7 +101,7 @@ async def test_quiet_shows_nothing() -> None:
         ([worker_document(status="paused"), worker_document()], ""),
     ],
 )
-async def test_who_waits_without_a_worker_is_told(
+async def test_a_wait_without_a_worker_is_reported(
     monkeypatch: pytest.MonkeyPatch, api: FakeApi, workers: list[dict[str, object]], note: str
 ) -> None:
     monkeypatch.setattr(session_module, "WAITED", 0.01)
@@ -115,7 +115,7 @@ async def test_who_waits_without_a_worker_is_told(
 
 
 @pytest.mark.real
-async def test_who_does_not_wait_any_more_is_told_nothing(monkeypatch: pytest.MonkeyPatch, api: FakeApi) -> None:
+async def test_after_the_wait_no_missing_worker_is_reported(monkeypatch: pytest.MonkeyPatch, api: FakeApi) -> None:
     monkeypatch.setattr(session_module, "WAITED", 0.0)
     api.workers = []
     to, asked = output(), 0

@@ -225,7 +225,7 @@ async def test_colour_on_a_pipe_is_only_where_it_is_forced(api: FakeApi, tmp_pat
     assert forced.rows[1][1] == "\x1b[36mbusy\x1b[0m"
 
 
-async def test_lists_ask_for_what_the_options_say_and_tell_that_there_is_more(api: FakeApi, tmp_path: Path) -> None:
+async def test_lists_follow_their_options_and_report_further_items(api: FakeApi, tmp_path: Path) -> None:
     api.tasks = {f"task-{number}": task_document(number, "failed") for number in range(5)}
     api.page = 2
     some = await gctd("task", "list", "--status", "failed", "--show-seen", "--limit", "3", "--json", url=api.url, home=tmp_path)
@@ -337,7 +337,7 @@ async def test_a_log_cannot_steer_the_terminal_and_keeps_its_tabs(api: FakeApi, 
     assert "hint: gctd task attempts task-1" in missing.err
 
 
-async def test_what_a_repository_says_cannot_steer_the_terminal(api: FakeApi, tmp_path: Path) -> None:
+async def test_texts_of_a_repository_cannot_steer_the_terminal(api: FakeApi, tmp_path: Path) -> None:
     nasty = "a\x1b]0;title\x07\x9b31m\u202eb"
     api.results["task-1"] = analysis_document(entries=[(nasty, 1.0)])
     escaped = r"a\x1b]0;title\x07\x9b31m\u202eb"

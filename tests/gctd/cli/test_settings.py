@@ -73,7 +73,7 @@ def test_the_file_here_comes_before_the_one_at_home_and_a_named_one_before_both(
         ("log_format", "json", "json"),
     ],
 )
-def test_what_the_environment_says_is_understood(monkeypatch: pytest.MonkeyPatch, name: str, text: str, value: object) -> None:
+def test_variables_of_the_environment_are_read(monkeypatch: pytest.MonkeyPatch, name: str, text: str, value: object) -> None:
     monkeypatch.setenv(f"GCTD_{name.upper()}", text)
     assert getattr(SETTINGS.load().values, name) == value
 
@@ -107,7 +107,7 @@ def test_a_value_that_cannot_be_right_is_named(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_setting_says_what_it_is_for(name: str) -> None:
+def test_every_setting_has_a_help_text(name: str) -> None:
     about = SETTINGS.describe(name)
     assert about.help.endswith(".")
     assert about.env == f"GCTD_{name.upper()}"

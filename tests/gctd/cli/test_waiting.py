@@ -162,7 +162,7 @@ async def test_on_a_terminal_progress_is_drawn_over_itself_and_ends_with_the_las
     assert result.out.count("\x1b[?25l") == result.out.count("\x1b[?25h") == 1
 
 
-async def test_progress_on_a_terminal_is_not_drawn_for_what_is_done_at_once(api: FakeApi, tmp_path: Path) -> None:
+async def test_progress_on_a_terminal_is_not_drawn_for_work_done_at_once(api: FakeApi, tmp_path: Path) -> None:
     api.repos[REPO_URL] = repo_document()
     async with running_on_terminal("repo", "add", REPO_URL, url=api.url, home=tmp_path) as run:
         result = await run.result()
@@ -361,7 +361,7 @@ async def test_a_server_that_stays_away_ends_the_wait_with_unavailable(api: Fake
             await anext(followed)
 
 
-async def test_what_takes_longer_than_allowed_goes_on_without_the_command(api: FakeApi, tmp_path: Path) -> None:
+async def test_work_over_the_time_limit_continues_without_the_command(api: FakeApi, tmp_path: Path) -> None:
     schedule(api)
     result = await gctd("repo", "analyze", REPO_URL, "--timeout", "3s", "--json", url=api.url, home=tmp_path)
     assert (result.code, result.out, result.error["code"]) == (124, "", "timeout")

@@ -39,7 +39,7 @@ def test_a_special_range_is_refused_from_its_first_address_to_its_last(network: 
         assert PUBLIC_ONLY.address_problem("git.example.com", address) is not None
 
 
-def test_what_the_operator_lists_may_be_connected_to() -> None:
+def test_addresses_on_the_list_of_the_operator_are_allowed() -> None:
     policy = AddressPolicy.of(["10.0.0.0/8", "64:ff9b::/96"])
     assert policy.address_problem("a", ip_address("10.1.2.3")) is None
     assert policy.address_problem("a", ip_address("::ffff:10.1.2.3")) is None

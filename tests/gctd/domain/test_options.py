@@ -121,7 +121,7 @@ def test_durations_are_those_of_go(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "30", "m", "-1m", "1d", "1 m", "1e3s", "0s", "999ms", "25h", "1m ", "\u0661m", "9" * 50 + "s", "nan", "infs"]
 )
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(BadInput) as caught:
         parse_duration(text, field="git_timeout")
     assert caught.value.field == "git_timeout"

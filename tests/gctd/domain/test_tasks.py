@@ -219,7 +219,7 @@ class TestTask:
         for ended in ENDED:
             task(STARTED, ended).when(cancel).then_refused(Refused, match="has ended already")
 
-    def test_what_failed_or_expired_is_retried_with_attempts_that_count_on(self) -> None:
+    def test_a_failed_or_expired_task_is_retried_with_attempts_that_count_on(self) -> None:
         retry = RetryTask(attempts=3, at=LATER)
         for ended in ENDED[1:]:
             task(STARTED, ended).when(retry).then(TaskRetried(max_attempts=4, at=LATER))
@@ -288,7 +288,7 @@ TERMINAL = (TaskCompleted, TaskFailed, TaskExpired, TaskCancelled)
 
 
 @for_all(st.lists(COMMANDS, max_size=40))
-def test_whatever_is_asked_a_task_ends_once_with_one_analysis_at_most(commands: list[TaskCommand]) -> None:
+def test_under_any_commands_a_task_ends_once_with_one_analysis_at_most(commands: list[TaskCommand]) -> None:
     """Promise I4: it ends once for each time that it was queued, with bounded attempts, and one analysis if it completed."""
     events: list[TaskEvent] = [QUEUED]
     for command in commands:
@@ -308,7 +308,7 @@ def test_whatever_is_asked_a_task_ends_once_with_one_analysis_at_most(commands: 
 
 
 @for_all(st.lists(COMMANDS, max_size=20), st.sampled_from([CancelTask(at=AT), RetryTask(attempts=2, at=AT)]))
-def test_what_takes_an_idempotency_key_leads_to_something_or_is_refused(before: list[TaskCommand], keyed: TaskCommand) -> None:
+def test_a_command_with_an_idempotency_key_has_an_event_or_is_refused(before: list[TaskCommand], keyed: TaskCommand) -> None:
     """The key is stored with the events: an accepted command without events would be judged a second time when repeated."""
     state = TASK.fold([QUEUED])
     for command in before:

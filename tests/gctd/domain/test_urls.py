@@ -156,7 +156,7 @@ def test_one_repository_has_one_identity(canonical: str, texts: list[str]) -> No
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_could_do_harm_is_refused_naming_the_field(text: str) -> None:
+def test_a_harmful_address_is_refused_naming_the_field(text: str) -> None:
     with pytest.raises(BadInput) as caught:
         parse_repo_url(text, field="url")
     assert caught.value.field == "url"

@@ -151,7 +151,7 @@ def settled(report: Report) -> dict[str, float | None]:
 
 
 @pytest.mark.parametrize("flags", [["-covermode=set"], ["-covermode=count"], ["-covermode=atomic", "-coverpkg=./..."]])
-def test_statement_coverage_is_what_go_tool_cover_prints(tmp_path: Path, flags: list[str]) -> None:
+def test_statement_coverage_equals_that_of_go_tool_cover(tmp_path: Path, flags: list[str]) -> None:
     write_tested_module(tmp_path)
     go("test", *flags, f"-coverprofile={PROFILE}", "./...", directory=tmp_path)
     reference = printed(tmp_path)

@@ -218,7 +218,7 @@ def test_unknown_coverage_is_scored_by_the_policy_and_still_unknown(tmp_path: Pa
     assert (entry.coverage, entry.crap) == (None, crap)
 
 
-def test_the_threshold_only_changes_what_counts_as_exceeding(tmp_path: Path) -> None:
+def test_the_threshold_only_changes_the_count_of_exceeding_functions(tmp_path: Path) -> None:
     write_gocrap_fixture(tmp_path)
     strict, lax = (analyse(engine_input(tmp_path, options=CrapOptions(threshold=value))) for value in (6.0, 5.99))
     assert (strict.summary.exceeded, lax.summary.exceeded) == (1, 12)
@@ -247,7 +247,7 @@ def test_files_that_go_would_not_compile_here_count_all_the_same(tmp_path: Path)
     assert {entry.file for entry in analyse(engine_input(tmp_path, profiled=False)).entries} == set(names)
 
 
-def test_what_is_no_regular_file_or_too_large_is_left_out_and_named(tmp_path: Path) -> None:
+def test_irregular_and_too_large_files_are_left_out_and_named(tmp_path: Path) -> None:
     write_module(tmp_path, {"f.go": F, "big.go": F + "//" + "x" * 1000, "folder.go/f.txt": ""})
     os.mkfifo(tmp_path / "pipe.go")
     (tmp_path / "link.go").symlink_to("f.go")

@@ -37,7 +37,7 @@ def test_a_badge_shows_its_figure_and_says_it(metric: Metric, label: str, value:
     assert badge(metric, None) == Badge(label, "unknown", NEUTRAL)
 
 
-def test_what_is_not_known_or_not_whole_is_said() -> None:
+def test_a_badge_names_unknown_and_partial_figures() -> None:
     assert badge(Metric.COVERAGE, attrs.evolve(FIGURES, coverage=None)).value == "unknown"
     assert badge(Metric.COVERAGE, attrs.evolve(FIGURES, partial=True)) == Badge("coverage", "81.9% partial", POOR)
     empty = attrs.evolve(FIGURES, summary=Summary(average=0.0, combined=0.0, exceeded=0, total_funcs=0))

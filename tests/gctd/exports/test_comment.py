@@ -36,7 +36,7 @@ def comment(**more: Any) -> Comment:
     )
 
 
-def test_a_comment_says_what_changed_with_links_to_the_commit() -> None:
+def test_a_comment_names_the_changes_with_links_to_the_commit() -> None:
     text = comment().markdown()
     assert text.startswith(f"<!-- gctd {VIEW.analysis_id} -->\n")
     assert "| Risky (CRAP over 30) | 0 | 5 | +5 |" not in text

@@ -41,7 +41,7 @@ def test_sarif_keeps_to_the_schema_and_declares_every_rule() -> None:
     assert {result["ruleId"] for result in run["results"]} == {rule["id"] for rule in rules} - {"analysis/left-out"}
 
 
-def test_sarif_says_where_each_function_is_and_what_would_help() -> None:
+def test_sarif_names_the_place_of_each_function_and_the_remedy() -> None:
     (run,) = sarif_of(VIEW, REPORT)["runs"]
     texts = {result["message"]["text"]: result["locations"][0]["physicalLocation"] for result in run["results"]}
     assert texts["Huge has a CRAP value of 40.00, over 30: complexity 40, coverage 100.0%; no coverage is enough: split it."] == {

@@ -47,7 +47,7 @@ def test_which_api_knows_a_repository(entries: list[str], url: str, api: str | N
         "x.example.com=github@https://x.example.com/#f",
     ],
 )
-def test_what_is_no_api_is_refused(entry: str) -> None:
+def test_an_address_that_is_no_api_is_refused(entry: str) -> None:
     with pytest.raises(BadInput) as refused:
         parse_apis([entry], [], PUBLIC_ONLY)
     assert refused.value.field == "git_hosts"

@@ -166,7 +166,7 @@ async def test_a_host_that_does_not_answer_as_it_should_gives_nothing_and_is_let
 
 
 @pytest.mark.usefixtures("later")
-async def test_what_was_known_is_still_told_while_a_host_fails(host: FakeHost, hosts: Open) -> None:
+async def test_known_facts_are_given_while_a_host_fails(host: FakeHost, hosts: Open) -> None:
     await hosts().facts(REPO)
     host.status = 500
     assert await hosts().facts(REPO) == FACTS
@@ -260,7 +260,7 @@ async def test_a_broken_cache_is_no_cache(host: FakeHost, hosts: Open, tmp_path:
         parse_repo_url("https://git.example.com/one/too/many"),
     ],
 )
-async def test_who_has_no_api_is_not_asked(host: FakeHost, hosts: Open, url: RepoUrl) -> None:
+async def test_a_host_without_an_api_gets_no_request(host: FakeHost, hosts: Open, url: RepoUrl) -> None:
     assert await hosts().facts(url) == NOTHING
     assert host.requests == []
 
@@ -274,7 +274,7 @@ async def test_who_has_no_api_is_not_asked(host: FakeHost, hosts: Open, url: Rep
         ({"stargazers_count": None}, Metadata(language="Python", license="ISC")),
     ],
 )
-async def test_what_the_host_does_not_know_comes_from_the_files(
+async def test_facts_that_the_host_lacks_come_from_the_files(
     host: FakeHost, hosts: Open, tmp_path: Path, told: dict[str, Any], expected: Metadata
 ) -> None:
     host.body = GITHUB | told

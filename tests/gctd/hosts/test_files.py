@@ -63,7 +63,7 @@ NEITHER: Mapping[str, Mapping[str, str | bytes]] = {
 
 
 @pytest.mark.parametrize("case", NEITHER)
-def test_what_is_not_certain_is_not_said(tmp_path: Path, case: str) -> None:
+def test_an_uncertain_license_is_not_named(tmp_path: Path, case: str) -> None:
     assert license_of(tree(tmp_path, NEITHER[case])) is None
 
 
@@ -126,7 +126,7 @@ def test_the_language_is_that_of_most_bytes(tmp_path: Path) -> None:
     assert language_of(tree(tmp_path, {"d.PY": "x" * 20})) == "Python"
 
 
-def test_what_is_others_work_or_data_does_not_count(tmp_path: Path) -> None:
+def test_vendored_code_and_data_do_not_count(tmp_path: Path) -> None:
     aside = ("vendor", "node_modules", "testdata", ".hidden", "_old")
     files = {"a.go": "x"} | {f"{directory}/deep/a.js": "x" * 1000 for directory in aside}
     assert language_of(tree(tmp_path, files)) == "Go"

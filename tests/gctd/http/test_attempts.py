@@ -77,7 +77,7 @@ def test_stages_last_until_the_next_or_the_end() -> None:
         (TaskCancelled(attempt=1, at=at(3)), "cancelled"),
     ],
 )
-def test_what_an_attempt_came_to(end: TaskEvent, outcome: str) -> None:
+def test_each_attempt_has_its_outcome(end: TaskEvent, outcome: str) -> None:
     (one,) = attempts(STARTED, end, TaskLogStored(attempt=1, log=LOG, at=at(4)))
     assert (one.outcome, one.ended_at, one.log) == (outcome, timestamp_text(at(3)), LOG)
 

@@ -81,7 +81,7 @@ async def busy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Busy]:
         yield Busy(system, repo.url, completed["id"], completed["analysis_id"])
 
 
-async def test_the_document_is_sound_and_each_operation_says_what_it_does_and_how_it_fails(busy: Busy) -> None:
+async def test_the_document_is_sound_and_each_operation_has_a_summary_and_its_errors(busy: Busy) -> None:
     document = await busy.system.get("/api/openapi.json")
     OpenAPIV31SpecValidator(document).validate()
     for path, item in document["paths"].items():

@@ -200,7 +200,7 @@ WRONG = [
 
 @pytest.mark.parametrize("path", ["/api/tasks", "/api/repos/analyze"])
 @pytest.mark.parametrize(("body", "field"), WRONG, ids=str)
-async def test_what_cannot_be_right_is_400_whatever_is_registered(
+async def test_a_wrong_request_is_400_also_for_an_unknown_repository(
     system: TrackerSystem, path: str, body: dict[str, Any], field: str
 ) -> None:
     status, problem = await system.status(path, "POST", json=body)

@@ -109,7 +109,7 @@ REFUSED = [
 ]
 
 
-async def test_what_cannot_be_asked_is_said(project: Project) -> None:
+async def test_a_wrong_search_is_refused(project: Project) -> None:
     for path, status in REFUSED:
         answered, body = await project.system.status(path)
         assert (path, answered) == (path, status), body

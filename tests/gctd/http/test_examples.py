@@ -13,7 +13,7 @@ from httpkit.edge import Edge, Operation
 from httpkit.messages.openapi import encoded
 
 
-def test_each_operation_has_an_example_of_what_it_answers_and_of_what_it_takes() -> None:
+def test_each_operation_has_an_example_of_its_answer_and_of_its_body() -> None:
     edge = Edge(title="gctd", version="1", examples=EXAMPLES)
     services: Any = None
     document = json.loads(encoded([Operation(route, services, edge) for route in TABLE], edge))

@@ -258,7 +258,7 @@ async def test_a_delivery_that_comes_again_has_no_second_effect_and_a_replay_is_
     assert len(queued) == 1
 
 
-async def test_what_no_forge_signed_is_refused(forges: Forges) -> None:
+async def test_an_unsigned_delivery_is_refused(forges: Forges) -> None:
     await forges.system.register("https://github.test/owner/signed")
     body = github_push("owner/signed", OLD.commit_sha, RISKY.commit_sha)
     right = signed(body, event="push", delivery="s-1")

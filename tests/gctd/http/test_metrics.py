@@ -140,7 +140,7 @@ async def test_the_alert_rules_ask_for_metrics_that_there_are(system: TrackerSys
     assert asked - there == set()
 
 
-async def test_the_dashboard_asks_for_what_there_is_and_shows_all_of_it(system: TrackerSystem) -> None:
+async def test_the_dashboard_uses_only_existing_metrics_and_shows_all_of_them(system: TrackerSystem) -> None:
     families, there = await series(system)
     asked = set().union(*(names(query) for query in queries(json.loads(DASHBOARD.read_text()))))
     assert len(asked) > 20
@@ -149,7 +149,7 @@ async def test_the_dashboard_asks_for_what_there_is_and_shows_all_of_it(system: 
     assert {name for name in set(families) - shown if not name.startswith("process_")} == set()
 
 
-async def test_without_the_broker_the_figures_come_all_the_same_and_say_what_is_not_known(system: TrackerSystem) -> None:
+async def test_without_the_broker_the_figures_come_and_name_the_unknown_ones(system: TrackerSystem) -> None:
     await system.nats.kill()
 
     async def blind() -> bool:

@@ -50,7 +50,7 @@ async def system(tmp_path: Path) -> AsyncIterator[TrackerSystem]:
         yield running
 
 
-async def test_a_worker_shows_what_it_is_what_it_does_and_what_it_uses(system: TrackerSystem) -> None:
+async def test_a_worker_shows_its_equipment_its_job_and_its_usage(system: TrackerSystem) -> None:
     """Its children's use is its own."""
     process = await system.start_worker(1, FAKE_SECONDS="300", FAKE_CHILD="1", GCTD_CONCURRENCY="2")
     idle = await until(system, "worker-1", status="idle")
@@ -110,7 +110,7 @@ async def _who_worked(system: TrackerSystem) -> set[str]:
     return {(await system.until_task(id_, "completed"))["worker"] for id_ in ids}
 
 
-async def test_a_pause_does_not_touch_what_runs(system: TrackerSystem, tmp_path: Path) -> None:
+async def test_a_pause_leaves_running_jobs_alone(system: TrackerSystem, tmp_path: Path) -> None:
     go_on = tmp_path / "go on"
     await system.start_worker(1, FAKE_UNTIL=str(go_on))
     await system.register(REPO)
@@ -145,7 +145,7 @@ async def test_a_second_delivery_of_a_job_under_way_changes_nothing(system: Trac
     assert (await system.until_task(next_, "completed"))["worker"] == "worker-1"
 
 
-async def test_a_worker_that_drains_finishes_what_it_does_and_takes_nothing_new(tmp_path: Path) -> None:
+async def test_a_draining_worker_finishes_its_job_and_takes_no_new_one(tmp_path: Path) -> None:
     """Its presence and its lease last 2 s here. They continue while it drains, which takes longer."""
     async with tracker_system(tmp_path, GCTD_ACK_WAIT="2s", GCTD_PRESENCE_TTL="2s") as system:
         go_on = tmp_path / "go on"
@@ -216,7 +216,7 @@ async def test_the_command_line_lists_pauses_and_unpauses_workers(system: Tracke
     await until(system, "worker-1", status="idle")
 
 
-async def test_a_worker_whose_disk_is_full_takes_no_jobs_says_why_and_goes_on_when_there_is_room(system: TrackerSystem) -> None:
+async def test_a_worker_with_a_full_disk_takes_no_jobs_says_why_and_continues_with_room(system: TrackerSystem) -> None:
     free = system.directory / "free"
     free.write_text(str(1 << 40))
     await system.start_worker(1, FAKE_FREE=str(free))

@@ -139,7 +139,7 @@ async def test_the_next_job_is_worked_on_while_the_last_result_is_being_stored(s
     assert sorted(told for together in queue.told for told in together) == [("one", b"+ACK"), ("two", b"+ACK")]
 
 
-async def test_what_cannot_be_reported_in_time_is_given_up_and_its_job_not_acknowledged(slow: Slow) -> None:
+async def test_a_late_report_is_given_up_and_its_job_not_acknowledged(slow: Slow) -> None:
     handling, queue = handlers(slow), Queue()
     async with asyncio.timeout(30):
         await handling.handle(queue.job("one"))

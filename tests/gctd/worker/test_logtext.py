@@ -86,13 +86,13 @@ def test_a_live_log_is_put_together_whatever_comes_twice(lines: list[bytes], dat
     assert not whole or pieces[-1].end == len(whole)
 
 
-def test_what_is_missing_between_two_chunks_is_said() -> None:
+def test_a_gap_between_two_chunks_is_named() -> None:
     chunks = [TextChunk(1, 0, b"a\n"), TextChunk(5, 10, b"b\n")]
     assert [(piece.text, piece.end) for piece in live_pieces(chunks, 0)] == [("a\n", 2), (left_out(8), 10), ("b\n", 12)]
 
 
 @given(LINES, st.integers(1, 40))
-def test_what_is_published_of_the_end_are_whole_lines_that_were_not_published(lines: list[bytes], most: int) -> None:
+def test_the_published_end_is_whole_lines_that_were_not_published(lines: list[bytes], most: int) -> None:
     text = BoundedText(0, 10_000)
     published = 0
     whole = b""

@@ -115,7 +115,7 @@ async def findings(served: Gateway, function: str) -> set[str]:
 
 
 @functions
-async def test_graphql_cop_finds_only_what_the_guide_says_is_meant(complete: Gateway, function: str) -> None:
+async def test_graphql_cop_finds_only_deliberate_choices_of_the_guide(complete: Gateway, function: str) -> None:
     assert await findings(complete, function) == MEANT
     guide = (ROOT / "docs" / "guides" / "graphql.md").read_text(encoding="utf-8")
     listed = [

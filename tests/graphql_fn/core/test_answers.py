@@ -18,7 +18,7 @@ from graphql_fn.core.subscribing import SubscriptionEvent
 from tests.graphql_fn.core.troubles import SDL, Root, ask, messages, trouble
 
 
-async def test_what_an_exception_says_is_logged_with_the_request_id_and_not_told(logs: list[Any]) -> None:
+async def test_the_text_of_an_exception_is_logged_with_the_request_id_and_not_given(logs: list[Any]) -> None:
     result = await ask("{ hello boom }", request_id="r-1")
     [error] = result.document["errors"]
     assert error == {
@@ -52,7 +52,7 @@ async def test_an_error_that_is_meant_for_the_client_is_told() -> None:
     assert messages(await ask("{ told }")) == ["this is for you"]
 
 
-async def test_what_is_wrong_with_an_argument_is_told() -> None:
+async def test_a_wrong_argument_is_named() -> None:
     [message] = messages(await ask("query($v: Int = 1) { double(of: $v) }", variables={"v": None}))
     assert "'of'" in message
     [message] = messages(await ask("query($v: Int!) { double(of: $v) }", variables={"v": "x"}))
@@ -130,7 +130,7 @@ async def test_a_subscription_that_is_given_up_closes_its_source() -> None:
 @pytest.mark.parametrize(
     "query", ["subscription { tocks }", "{ hello }", "subscription {", "subscription($a: Int!) { ticks(of: $a) }"]
 )
-async def test_what_is_no_subscription_that_can_be_run_has_one_result(query: str) -> None:
+async def test_a_request_that_is_no_valid_subscription_has_one_result(query: str) -> None:
     found = await ticking()[0].subscribe(GraphQLRequest(query))
     assert isinstance(found, OperationResult)
     assert found.outcome is (QueryOutcome.EXECUTED if query == "{ hello }" else QueryOutcome.REFUSED)

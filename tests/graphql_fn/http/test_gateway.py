@@ -103,7 +103,7 @@ async def test_a_query_may_come_in_the_address_with_variables_and_an_operation(s
     assert (await served.ask("GET", FUNCTION, params={**parameters, "variables": "{no}"})).status == 400
 
 
-async def test_other_methods_and_names_are_told_what_there_is(served: Gateway) -> None:
+async def test_other_methods_and_names_are_refused_with_the_possible_ones(served: Gateway) -> None:
     answer = await served.ask("PATCH", FUNCTION, data=b"{ hello }")
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS, POST")
     answer = await served.ask("POST", "/function/other", data=b"{ hello }")
@@ -160,7 +160,7 @@ async def test_probes_answer_under_our_names_and_the_platforms(served: Gateway) 
         assert (await served.ask("GET", path)).status == 200
 
 
-async def test_metrics_tell_what_became_of_requests(served: Gateway) -> None:
+async def test_metrics_count_the_outcomes_of_requests(served: Gateway) -> None:
     async def figures() -> dict[str, float]:
         text = str((await served.ask("GET", "/metrics")).body)
         return {name: float(value) for name, value in re.findall(r"^(graphql_\S+) (\S+)$", text, re.MULTILINE)}

@@ -36,7 +36,7 @@ async def test_the_page_and_its_files_are_served_under_a_strict_policy(served: G
 
 @pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
-async def test_only_who_asks_for_html_gets_the_page(served: Gateway) -> None:
+async def test_only_a_client_that_accepts_html_gets_the_page(served: Gateway) -> None:
     page = await served.ask("GET", "/function/graphql", headers={"Accept": BROWSER})
     assert "Accept" in page.headers["Vary"].split(", ")
     for accept in ("application/json", "*/*", "text/html;q=0.5, application/json", "application/json, text/html"):

@@ -106,7 +106,7 @@ async def test_a_subscription_that_is_cut_and_resumed_misses_nothing_and_doubles
     assert [event["stockChanged"]["product"]["quantity"] for event in seen] == [str(number) for number in range(1, 61)]
 
 
-async def test_what_is_read_with_an_event_is_not_older_than_it(running: Running) -> None:
+async def test_data_read_with_an_event_is_not_older_than_the_event(running: Running) -> None:
     code = await running.product(10)
     source = running.source(STOCK)
     async with source.connected(**EVENTS):
@@ -194,7 +194,7 @@ async def test_a_subscription_begins_with_an_id_from_which_it_can_be_resumed(run
         ("{ product(ean13: 1) { name } }", "String cannot represent a non string value: 1"),
     ],
 )
-async def test_what_is_wrong_comes_as_a_result_and_the_stream_is_complete(running: Running, query: str, message: str) -> None:
+async def test_an_error_comes_as_a_result_and_the_stream_is_complete(running: Running, query: str, message: str) -> None:
     async with running.http.post("/function/pantry", json={"query": query}, headers=EVENTS) as answer:
         assert (answer.status, answer.content_type) == (200, "text/event-stream")
         text = await asyncio.wait_for(answer.text(), 60)
@@ -241,7 +241,7 @@ async def test_without_events_a_subscription_is_refused_and_bodies_that_are_no_r
         assert answer.status == 404
 
 
-async def test_the_metrics_tell_what_the_database_was_asked(running: Running) -> None:
+async def test_the_metrics_count_the_statements_of_the_database(running: Running) -> None:
     async def statements() -> float:
         text = str((await running.gateway.ask("GET", "/metrics")).body)
         return next(float(line.split()[1]) for line in text.splitlines() if line.startswith("graphql_statements_total{"))

@@ -155,7 +155,7 @@ async def _walk(served: Pantry, which: str, count: str, cursor: str, end: str, m
 
 
 @pytest.mark.real
-async def test_a_page_says_what_there_is_on_both_sides(served: Pantry) -> None:
+async def test_a_page_names_further_items_on_both_sides(served: Pantry) -> None:
     info = "nodes { ean13 } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
     first = (await served.ask(f"{{ products(first: 2) {{ {info} }} }}"))["products"]
     assert (first["pageInfo"]["hasNextPage"], first["pageInfo"]["hasPreviousPage"]) == (True, False)
@@ -206,7 +206,7 @@ async def test_personal_texts_stay_sealed(served: Pantry) -> None:
 
 
 @pytest.mark.real
-async def test_the_shopping_list_is_what_is_low(served: Pantry) -> None:
+async def test_the_shopping_list_has_the_low_products(served: Pantry) -> None:
     data = await served.ask(
         '{ shoppingList(first: 2, category: "category-3") { nodes { ean13 amount product { isLowStock } } } }'
     )
@@ -266,7 +266,7 @@ async def test_a_cursor_is_valid_while_products_come_and_go(tmp_path: Path, whic
         ),
     ],
 )
-async def test_what_is_wrong_with_a_page_or_a_time_is_said(served: Pantry, query: str, message: str) -> None:
+async def test_a_wrong_page_or_time_is_refused_with_the_reason(served: Pantry, query: str, message: str) -> None:
     assert message in await served.error(query)
 
 

@@ -249,7 +249,7 @@ def _innermost(type_: Any) -> str:
     return str(type_["kind"])
 
 
-async def test_task_changes_are_followed_with_what_they_led_to(running: Running) -> None:
+async def test_task_changes_are_followed_with_their_results(running: Running) -> None:
     subscription = "subscription { taskChanged { event deleted task { id project state analysis { exceeded } } } }"
     async with aiohttp.ClientSession(running.gateway.url, timeout=aiohttp.ClientTimeout(total=60)) as http:
         source = EventSource(http, f"/function/tracker?query={quote(subscription)}")

@@ -39,7 +39,7 @@ async def test_a_phone_shows_all_of_it_without_scrolling_sideways(kitchen: Pantr
         await fits(page, 320, "html, main, .table-box, .product")
 
 
-async def test_a_product_is_found_by_a_part_of_its_name_and_what_is_low_by_a_button(cook: Visitor) -> None:
+async def test_a_product_is_found_by_a_part_of_its_name_and_low_products_by_a_button(cook: Visitor) -> None:
     page = await cook.open()
     rows = page.locator("tbody tr[data-key]")
     await expect(rows.nth(2)).to_be_visible()
@@ -56,7 +56,7 @@ async def test_a_product_is_found_by_a_part_of_its_name_and_what_is_low_by_a_but
     await expect(rows.filter(has_text="Flour")).to_have_count(0)
 
 
-async def test_what_is_booked_and_undone_by_keyboard_and_what_is_refused_in_the_words_of_the_server(
+async def test_bookings_and_undos_by_keyboard_and_refusals_in_the_words_of_the_server(
     kitchen: PantrySystem, cook: Visitor
 ) -> None:
     await stocked(kitchen.one, RICE, "Rice", 10.3)
@@ -88,7 +88,7 @@ async def test_what_is_booked_and_undone_by_keyboard_and_what_is_refused_in_the_
     assert await kitchen.one.stock(RICE) == 0
 
 
-async def test_what_another_client_does_is_there_at_once_and_stands_still_under_the_pointer(
+async def test_changes_of_another_client_appear_at_once_and_stand_still_under_the_pointer(
     kitchen: PantrySystem, cook: Visitor
 ) -> None:
     page = await cook.open(f"/?product={FLOUR}")

@@ -11,7 +11,7 @@ from tests.support.web.browser import Visitor
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
-async def test_the_bookings_follow_what_others_book(kitchen: PantrySystem, cook: Visitor) -> None:
+async def test_the_bookings_follow_those_of_other_clients(kitchen: PantrySystem, cook: Visitor) -> None:
     page = await cook.open("/?view=history")
     bookings = page.get_by_role("list", name="Bookings").get_by_role("listitem")
     await expect(bookings.first).to_contain_text("A jam")

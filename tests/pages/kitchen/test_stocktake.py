@@ -11,7 +11,7 @@ from tests.support.web.browser import Visitor
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.real]
 
 
-async def test_no_tab_loses_or_repeats_what_another_one_counted(kitchen: PantrySystem, cook: Visitor) -> None:
+async def test_no_tab_loses_or_repeats_a_count_of_another_one(kitchen: PantrySystem, cook: Visitor) -> None:
     one, other = await cook.open("/?view=stocktake"), await cook.open("/?view=stocktake")
     await one.get_by_label("Counted Milk").fill("7")
     await expect(other.get_by_label("Counted Milk")).to_have_value("7")

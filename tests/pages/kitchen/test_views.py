@@ -206,7 +206,7 @@ async def test_the_stock_then_has_the_products_of_all_pages(kitchen: PantrySyste
     await expect(then.filter(has_text="Milk")).to_have_count(1)
 
 
-async def test_the_shopping_list_has_booked_in_only_what_is_booked(kitchen: PantrySystem, cook: Visitor) -> None:
+async def test_an_item_of_the_shopping_list_is_booked_in_only_by_its_booking(kitchen: PantrySystem, cook: Visitor) -> None:
     await kitchen.one.post(f"/products/{MILK}/count", {"counted": 1})
     page = await cook.open("/?view=shopping")
     item = region(page, "Shopping list").get_by_role("listitem").filter(has_text="Milk")

@@ -58,7 +58,7 @@ def names(page: Page, table: str) -> Any:
     return page.get_by_role("table", name=table, exact=True).locator("tbody tr[data-key] .name")
 
 
-async def test_an_analysis_names_the_worst_functions_and_what_would_help(shown: Shown, user: Visitor) -> None:
+async def test_an_analysis_names_the_worst_functions_and_the_remedies(shown: Shown, user: Visitor) -> None:
     page = await user.open("/analyses")
     await page.locator(f'tr[data-key="{await shown.project.id}"]').locator("[data-row]").click()
     await expect(page).to_have_url(re.compile(await shown.address() + "$"))

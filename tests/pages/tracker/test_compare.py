@@ -118,7 +118,7 @@ async def test_it_has_each_kind_of_change_and_the_choice_is_in_the_address(compa
     await expect(row).to_contain_text(re.compile("complexity 11 → 14, coverage 67 % → 75 %"))
 
 
-async def test_it_names_what_was_not_measured_and_the_verdict(compared: Compared, user: Visitor) -> None:
+async def test_it_names_unmeasured_functions_and_the_verdict(compared: Compared, user: Visitor) -> None:
     page = await user.open(await compared.address())
     measured = page.get_by_role("region", name="Measurement")
     await expect(measured).to_contain_text("Both analyses were measured in the same way.")

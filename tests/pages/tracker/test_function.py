@@ -145,7 +145,7 @@ async def test_from_an_analysis_to_the_uncovered_lines_of_the_riskiest_function_
     assert await page.title() == f"*Order.Check {value}, {repository} {'2' * 12} · gctd"
 
 
-async def test_the_page_tells_what_helps_and_who_changed_it(looked: Looked, user: Visitor) -> None:
+async def test_the_page_has_the_remedy_and_the_last_author(looked: Looked, user: Visitor) -> None:
     page = await user.open(await looked.address())
     helps = page.get_by_role("region", name="What helps")
     await expect(helps).to_contain_text("Covering 2 blocks brings 11.30 to 7.54. The threshold is 8.")
@@ -286,7 +286,7 @@ async def test_a_function_that_the_analysis_does_not_have(looked: Looked) -> Non
     await context.close()
 
 
-async def test_a_function_prints_with_its_source_and_what_helps(looked: Looked, profiles: Profiles) -> None:
+async def test_a_function_prints_with_its_source_and_the_remedy(looked: Looked, profiles: Profiles) -> None:
     async with profiles.visitor(looked.project.system.url, color_scheme="dark") as someone:
         page = await someone.open(await looked.address())
         await expect(page.locator("#L18")).to_be_visible()

@@ -158,7 +158,7 @@ async def test_seen_takes_effect_also_where_the_page_is_left_at_once(dashboard: 
     await wait_until(seen, timeout=20, every=0.05)
 
 
-async def test_a_running_task_shows_its_stage_and_what_it_says(dashboard: Dashboard, user: Visitor) -> None:
+async def test_a_running_task_shows_its_stage_and_its_log(dashboard: Dashboard, user: Visitor) -> None:
     for waiting in await dashboard.system.get("/api/tasks?show_seen=true&status=queued"):
         await dashboard.system.post(f"/api/tasks/{waiting['id']}/cancel")
     task = await dashboard.queued("p1")
@@ -233,7 +233,7 @@ async def test_figures_of_a_repository_stand_beside_their_commit(dashboard: Dash
     await expect(shown).to_contain_text("main cccccccccccc")
 
 
-async def test_the_overview_claims_only_what_it_compared(dashboard: Dashboard, user: Visitor) -> None:
+async def test_the_overview_makes_claims_only_of_compared_analyses(dashboard: Dashboard, user: Visitor) -> None:
     """It compares averages, and a gate can be red all the same."""
     page = await user.open("/")
     worse = page.get_by_role("region", name="Worse this week")
@@ -288,7 +288,7 @@ async def test_a_repository_is_registered_once_its_address_can_be_right(dashboar
     await expect(page.get_by_text("registering")).to_be_visible()
 
 
-async def test_settings_say_what_holds_and_where_it_is_set_and_what_cannot_be(dashboard: Dashboard, user: Visitor) -> None:
+async def test_settings_show_their_values_their_origins_and_refusals(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open("/repos?project=p1")
     await page.get_by_role("link", name="owner/shop").click()
     drawer = page.get_by_role("main")

@@ -190,7 +190,7 @@ def test_each_page_has_the_whole_license_of_each_bundled_package(entry: str, bui
         assert "".join(text.split()) in notices, package
 
 
-def test_what_is_served_names_no_other_host() -> None:
+def test_served_files_name_no_other_host() -> None:
     for file in [*DASHBOARD.rglob("*"), *KITCHEN.rglob("*"), *EDITOR.rglob("*")]:
         if file.suffix in {".js", ".css", ".html"}:
             addresses = re.findall(r"https?://([\w.-]+)", file.read_text(encoding="utf-8"))

@@ -52,7 +52,7 @@ async def test_a_failed_task_that_was_marked_as_seen_makes_no_project_well(dashb
     await expect(attention).to_have_text("Needs attentionNothing else. Failed and marked as seen: the latest task of 1 project.")
 
 
-async def test_what_is_seen_by_the_service_is_not_put_back(dashboard: Dashboard, user: Visitor) -> None:
+async def test_a_task_seen_by_the_service_is_not_put_back(dashboard: Dashboard, user: Visitor) -> None:
     """Of two tasks, one cannot be marked as seen: only this one returns into the list."""
     kept, seen = await dashboard.queued(), await dashboard.queued("p2")
     other = await user.open("/tasks")

@@ -26,7 +26,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 """Rules without a schema: whether the stock allows a movement, and that CSV begins with a line of names."""
 
 
-async def test_the_document_is_sound_and_each_operation_says_what_it_does_and_how_it_fails(server: Server) -> None:
+async def test_the_document_is_sound_and_each_operation_has_a_summary_and_its_errors(server: Server) -> None:
     document: dict[str, Any] = (await server.ask("GET", "/openapi.json")).body
     OpenAPIV31SpecValidator(document).validate()
     for path, item in document["paths"].items():

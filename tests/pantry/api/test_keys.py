@@ -59,7 +59,7 @@ async def test_every_post_takes_a_key(server: Server, new_code: Callable[[], str
     assert await server.stock(code) == 8
 
 
-async def test_what_changed_nothing_changes_nothing_when_it_is_repeated(server: Server, code: str) -> None:
+async def test_a_repeated_request_without_effect_has_no_effect(server: Server, code: str) -> None:
     await server.create(code)
     before = await server.get(f"/products/{code}")
     headers = {"Idempotency-Key": f"{code}-active"}

@@ -38,7 +38,7 @@ async def test_lists_and_reports_come_as_csv_too(server: Server, code: str) -> N
     assert (await server.ask("GET", f"{API}/products", headers={"Accept": "*/*"})).headers["Content-Type"] == "application/json"
 
 
-async def test_what_was_used_and_what_to_buy(server: Server, code: str) -> None:
+async def test_consumption_and_the_shopping_list(server: Server, code: str) -> None:
     await server.create(code, min_stock=2)
     wrong = await server.moved("in", 100, code)
     await server.post(f"/movements/{wrong['id']}/undo")
@@ -141,7 +141,7 @@ async def test_undoing_an_undo_restores_the_movement_in_every_report(server: Ser
         assert (item["days_left"] is not None) == effective
 
 
-async def test_a_shopping_list_has_only_what_is_needed(server: Server, code: str) -> None:
+async def test_a_shopping_list_has_only_needed_products(server: Server, code: str) -> None:
     await server.create(code, min_stock=0)
     assert code not in {item["ean13"] for item in await server.get("/reports/shopping-list")}
     await server.moved("in", 3, code)
@@ -179,7 +179,7 @@ async def test_a_made_up_cursor_is_refused(server: Server, key: list[Any]) -> No
     problem(await server.ask("GET", f"{API}/movements?cursor={cursor}"), 400, "cursor")
 
 
-async def test_what_nobody_serves(server: Server) -> None:
+async def test_unknown_paths_and_methods_are_refused(server: Server) -> None:
     patched = await server.ask("PATCH", "/ping")
     problem(patched, 405)
     assert "GET" in patched.headers["Allow"]

@@ -70,7 +70,7 @@ async def test_a_movement_is_undone_in_the_unit_that_the_product_has_now(server:
     assert (await server.post(f"/movements/{again.body['id']}/undo")).body["quantity"] == 2
 
 
-async def test_what_is_not_exact_changes_nothing(server: Server, flour: str) -> None:
+async def test_an_inexact_change_of_a_unit_changes_nothing(server: Server, flour: str) -> None:
     await server.moved("in", 0.001, flour)
     pack = own_code(7_000_001)
     await server.ask("PUT", f"{API}/codes/{pack}", {"product_ean13": flour, "factor": 0.5})

@@ -72,7 +72,7 @@ def test_a_product_begins_without_stock_and_active() -> None:
     assert (product.stock, product.active, product.is_low, product.version) == (0, True, True, 1)
 
 
-def test_what_is_there_already_is_not_created_again() -> None:
+def test_an_existing_product_is_not_created_again() -> None:
     given(PRODUCT, CREATED).when(CreateProduct(ean13=EAN, details=FLOUR, at=AT)).then_refused(Taken, match=EAN)
 
 
@@ -139,7 +139,7 @@ def test_an_inactive_product_can_be_emptied() -> None:
     given(PRODUCT, *history).when(move(OUT, 10)).then(moved(OUT, 10, 0))
 
 
-def test_a_movement_says_what_is_there_then() -> None:
+def test_a_movement_has_the_stock_after_it() -> None:
     given(PRODUCT, CREATED, registry=REGISTRY).when(move(IN, 10_300)).then(moved(IN, 10_300, 10_300))
     given(PRODUCT, CREATED, moved(IN, 10_300, 10_300)).when(move(OUT, 300)).then(moved(OUT, 300, 10_000))
 
@@ -220,7 +220,7 @@ def test_that_nothing_changed_changes_nothing() -> None:
     assert PRODUCT.evolve(product, event) == product
 
 
-def test_a_stocktake_that_finds_what_was_expected_is_recorded() -> None:
+def test_a_stocktake_without_a_difference_is_recorded() -> None:
     confirmed = StockConfirmed(counted=5, reason="", notes="", created_by="", at=AT, unit="kg")
     given(PRODUCT, CREATED, moved(IN, 5, 5), registry=REGISTRY).when(CountStock(id="m2", ean13=EAN, counted=5, at=AT)).then(
         confirmed
@@ -238,7 +238,7 @@ def test_a_stocktake_that_finds_what_was_expected_is_recorded() -> None:
         max_size=30,
     )
 )
-def test_whatever_is_asked_the_stock_is_the_sum_of_its_movements_and_never_negative(commands: list[ProductCommand]) -> None:
+def test_under_any_commands_the_stock_is_the_sum_of_its_movements_and_never_negative(commands: list[ProductCommand]) -> None:
     state: Product | None = PRODUCT.fold([CREATED])
     total = 0
     for command in commands:

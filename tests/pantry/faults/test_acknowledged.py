@@ -103,7 +103,7 @@ async def test_an_undo_finds_an_answered_booking(server: Server, product: str) -
 
 
 @pytest.mark.parametrize("change", ["undo", "remove a code"])
-async def test_a_command_finds_what_another_server_has_answered(tmp_path: Path, change: str) -> None:
+async def test_a_command_finds_the_answer_of_another_server(tmp_path: Path, change: str) -> None:
     """A 404 is true for the log, not for tables that are late."""
     async with pantry_system(tmp_path, servers=2) as system:
         one, two = system.servers
@@ -167,7 +167,7 @@ async def test_bookings_are_ahead_of_the_tables_by_a_bounded_number(server: Serv
     assert await server.stock(product) == AHEAD + 5
 
 
-async def test_a_server_that_was_killed_shows_what_it_had_answered(server: Server, product: str) -> None:
+async def test_a_killed_server_shows_its_earlier_answers(server: Server, product: str) -> None:
     with locked(server):
         await booked(server, product, 20)
         await server.kill()
@@ -181,7 +181,7 @@ async def test_a_server_that_was_killed_shows_what_it_had_answered(server: Serve
     assert answer.body["current_stock"] == 20
 
 
-async def test_servers_with_shared_tables_show_what_any_of_them_has_answered(tmp_path: Path, postgres_url: str) -> None:
+async def test_servers_with_shared_tables_show_the_answers_of_any_of_them(tmp_path: Path, postgres_url: str) -> None:
     """No server has a note of the bookings of another one, so a booking waits for the tables."""
     async with pantry_system(tmp_path, servers=2, PANTRY_DATABASE_URL=postgres_url) as system:
         one, other = system.servers

@@ -161,7 +161,7 @@ async def command(server: Server, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-async def test_what_is_written_through_one_server_is_read_through_the_other(tmp_path: Path) -> None:
+async def test_a_write_through_one_server_is_read_through_the_other(tmp_path: Path) -> None:
     async with pantry_system(tmp_path, servers=2) as system:
         one, other = system.servers
         await one.create()

@@ -101,7 +101,7 @@ async def test_rows_that_the_log_did_not_answer_are_not_known_and_are_sent_again
 
 
 @pytest.mark.real
-async def test_what_stays_unknown_is_told_apart_from_refusals_and_repeated_by_a_person_under_the_key(tmp_path: Path) -> None:
+async def test_unknown_rows_are_told_apart_from_refusals_and_repeated_by_a_person_under_the_key(tmp_path: Path) -> None:
     async def answered(document: dict[str, Any]) -> object:
         rows = [row if row["status"] != 201 else {**row, "status": 503, "error": "late"} for row in document["results"]]
         return document | {"accepted": 0, "unknown": document["accepted"], "results": rows}

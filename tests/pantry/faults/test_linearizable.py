@@ -119,7 +119,7 @@ class Recorder:
                 await asyncio.sleep(0.02)
 
 
-async def test_what_servers_answer_while_everything_is_killed_is_linearizable(tmp_path: Path) -> None:
+async def test_answers_of_servers_are_linearizable_while_everything_is_killed(tmp_path: Path) -> None:
     async with pantry_system(tmp_path, servers=2) as system:
         for product in PRODUCTS:
             await system.one.create(product)

@@ -15,7 +15,7 @@ from tests.support.pantry.system import MIGRATIONS
 pytestmark = pytest.mark.real
 
 
-async def test_who_migrates_while_another_does_waits_for_it_and_says_so(tmp_path: Path) -> None:
+async def test_a_second_migration_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
     database = tmp_path / "pantry.db"
     held = DatabaseLock.take(database, patience=0)
     process = await asyncio.create_subprocess_exec(

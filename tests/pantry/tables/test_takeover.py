@@ -189,7 +189,7 @@ async def test_a_dry_run_a_take_over_and_its_repetition(system: PantrySystem, da
     assert (len(names), stocks[SOUND]["category_id"]) == (2, names["Baking"])
 
 
-async def test_what_the_first_program_books_later_is_taken_over_later_and_own_bookings_stay(
+async def test_later_bookings_of_the_first_program_are_taken_over_later_and_own_bookings_stay(
     system: PantrySystem, database: str, tmp_path: Path
 ) -> None:
     await take_over(system, database, "--write", home=tmp_path)

@@ -135,7 +135,7 @@ async def running(
 
 
 async def gctd(*arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None) -> Result:
-    """How `gctd` with these arguments ends."""
+    """Run `gctd`, and return its exit code and output."""
     async with running(*arguments, url=url, home=home, env=env) as run:
         return await run.result()
 
@@ -196,7 +196,7 @@ async def running_on_terminal(
 async def gctd_on_terminal(
     *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, columns: int = 120
 ) -> Result:
-    """How `gctd` with these arguments ends on a terminal."""
+    """Run `gctd` on a terminal, and return its exit code and output."""
     async with running_on_terminal(*arguments, url=url, home=home, env=env, columns=columns) as run:
         return await run.result()
 

@@ -95,7 +95,7 @@ async def second(system: TrackerSystem) -> AsyncIterator[str]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_scope_opens_what_it_names_and_no_more(shared: TrackerSystem) -> None:
+async def test_a_scope_opens_its_routes_and_no_others(shared: TrackerSystem) -> None:
     made = {scope: await create(shared.environment, f"its-{scope}", scope) for scope in ("read", "write", "admin")}
     asked = {
         "read": ("/api/tasks", "GET", None),

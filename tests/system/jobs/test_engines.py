@@ -34,7 +34,7 @@ def numbers(result: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.timeout(300)
-async def test_each_engine_scores_by_the_flags_of_the_project_and_says_what_has_no_coverage(tmp_path: Path) -> None:
+async def test_each_engine_scores_by_the_flags_of_the_project_and_names_packages_without_coverage(tmp_path: Path) -> None:
     repo = gorepo.make(tmp_path / "source", files=FILES)
     async with tracker_system(tmp_path) as system:
         worker = await system.start_worker(1, program=REAL_WORKER)

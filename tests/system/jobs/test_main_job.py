@@ -113,7 +113,7 @@ def check_result(result: dict[str, Any], commit: str) -> None:
     assert len(result["profile_digest"]) == 64
 
 
-async def test_what_cannot_be_analysed_says_why(tmp_path: Path) -> None:
+async def test_a_failed_analysis_has_its_reason(tmp_path: Path) -> None:
     async with tracker_system(tmp_path) as system:
         await system.start_worker(1, program=REAL_WORKER)
         code, _, errors = await gctd(system, "repo", "add", str(tmp_path / "nothing"))

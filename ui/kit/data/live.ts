@@ -212,7 +212,7 @@ export class Stream {
     if (!signedOut.value) this.#reopening = window.setTimeout(() => this.#open(), REOPEN);
   }
 
-  /** A connection that died without a word is found out only by asking. */
+  /** Only a probe detects a connection that died silently. */
   async #probe(): Promise<void> {
     if (!this.#leads) return;
     try {

@@ -47,7 +47,7 @@ export function useAgain(reload: () => void, version: unknown): void {
   }, [version]);
 }
 
-/** Whether something has lasted long enough to be worth a sign that it lasts. */
+/** True once loading has taken long enough to show an indicator. */
 export function useLate(lasts: boolean): boolean {
   const [late, setLate] = useState(false);
   useEffect(() => {

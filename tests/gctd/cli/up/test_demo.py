@@ -27,7 +27,7 @@ def test_the_repository_has_a_branch_and_the_same_commits_everywhere(tmp_path: P
     assert changed == ["orders/check_test.go", "orders/shipping/shipping.go"]
 
 
-def test_a_repository_that_is_there_keeps_what_its_user_did(tmp_path: Path) -> None:
+def test_a_repository_that_is_there_keeps_the_changes_of_its_user(tmp_path: Path) -> None:
     make_repository(tmp_path / "shop")
     _git(tmp_path / "shop", "pack-refs", "--all")
     (tmp_path / "shop" / "notes.txt").touch()

@@ -81,7 +81,7 @@ async def test_kill_9_of_the_supervisor_leaves_nothing_behind(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("part", ["standin.py", "nats-server"])
-async def test_what_is_killed_comes_back(tmp_path: Path, part: str) -> None:
+async def test_a_killed_process_comes_back(tmp_path: Path, part: str) -> None:
     with _standins(tmp_path, ORDERLY) as running:
         await running.ready()
         killed = running.find(part)
@@ -184,7 +184,7 @@ async def test_a_second_system_on_the_data_directory_is_refused(tmp_path: Path) 
         assert running.process.poll() is None
 
 
-async def test_the_console_shows_what_needs_attention_and_the_log_all(tmp_path: Path) -> None:
+async def test_the_console_shows_problems_and_the_log_everything(tmp_path: Path) -> None:
     with _standins(tmp_path, ORDERLY) as running:
         await running.ready()
         assert "service-1: warning: a warning cause=none\n" in running.said

@@ -122,7 +122,7 @@ async def test_kill_9_of_the_supervisor_leaves_nothing_behind_and_the_next_start
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["gctd serve", "gctd worker", "nats-server"])
-async def test_what_is_killed_comes_back_at_the_same_address(tmp_path: Path, part: str) -> None:
+async def test_a_killed_process_comes_back_at_the_same_address(tmp_path: Path, part: str) -> None:
     with _system(tmp_path) as running:
         ready = await running.ready()
         running.find(part).kill()

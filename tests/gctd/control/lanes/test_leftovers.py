@@ -74,7 +74,7 @@ async def site(nats_url: str) -> AsyncIterator[Site]:
         yield Site(log, Commands(cast("EventLog", log)), JobQueues(connection))
 
 
-async def test_jobs_of_what_has_ended_go_and_jobs_that_are_needed_stay(site: Site) -> None:
+async def test_jobs_of_ended_tasks_go_and_needed_jobs_stay(site: Site) -> None:
     await site.task("waits")
     await site.task("runs", START)
     await site.task("fails-once", START, FAIL)

@@ -283,7 +283,7 @@ CHANGES: Mapping[str, tuple[Tree, Tree, set[str], Result]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_is_called_what_it_is_and_fails_the_gate_only_where_it_added_risk(name: str, tmp_path: Path) -> None:
+def test_a_change_has_its_name_and_fails_the_gate_only_if_it_adds_risk(name: str, tmp_path: Path) -> None:
     before, after, expected, result = CHANGES[name]
     old, new = scored(before, tmp_path / "before"), scored(after, tmp_path / "after")
     found = compare(old, new, threshold=15.0)

@@ -110,7 +110,7 @@ def test_the_changes_add_up_and_the_largest_comes_first(before: list[FunctionEnt
         (30.0, 30.001, "worse"),
     ],
 )
-def test_what_became_of_a_function(before: float, after: float, status: str | None) -> None:
+def test_the_status_of_a_function_after_a_change(before: float, after: float, status: str | None) -> None:
     found = compared([entry("Get", before)], [entry("Get", after)])
     assert [change.status.value for change in found.changes] == ([status] if status else [])
 

@@ -118,7 +118,7 @@ def test_a_missing_profile_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("missing", "coverage", "crap"), [("pessimistic", 0, 6), ("optimistic", 100, 2), ("skip", 0, 2)])
-def test_what_go_crap_finds_no_coverage_for_is_scored_by_the_policy(
+def test_functions_without_coverage_in_go_crap_are_scored_by_the_policy(
     tmp_path: Path, missing: str, coverage: int, crap: int
 ) -> None:
     write_gocrap_fixture(tmp_path)
@@ -267,7 +267,7 @@ def walk(directory: Path, limits: EngineLimits | None = None) -> tuple[list[str]
     return list(select_like_gocrap(given, warnings)), warnings.all()
 
 
-def test_directories_with_names_that_are_patterns_give_the_files_of_what_they_match(tmp_path: Path) -> None:
+def test_directories_with_names_that_are_patterns_give_the_files_of_their_matches(tmp_path: Path) -> None:
     for name in ("x[1]/a.go", "x1/b.go", "x1/deep/c.go", "y*/d.go", "yy/e.go", "bad[/f.go", "b/z.go", "b/a.go", "m.go"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

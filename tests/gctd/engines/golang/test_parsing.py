@@ -58,7 +58,7 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("compat", [False, True])
-def test_with_the_cache_the_report_is_the_same_and_only_what_changed_is_parsed(
+def test_with_the_cache_the_report_is_the_same_and_only_changed_files_are_parsed(
     module: EngineInput, parses: list[str], *, compat: bool
 ) -> None:
     without = analyse(attrs.evolve(module, cache=None), compat=compat)
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_cache_is_replaced(module: EngineInput, content: bytes
     assert module.cache.read_bytes() == whole
 
 
-def test_what_another_parser_wrote_is_not_used(module: EngineInput, monkeypatch: pytest.MonkeyPatch, parses: list[str]) -> None:
+def test_a_cache_of_another_parser_is_not_used(module: EngineInput, monkeypatch: pytest.MonkeyPatch, parses: list[str]) -> None:
     analyse(module)
     parses.clear()
     monkeypatch.setattr(parsecache, "parser_version", lambda: b"another")

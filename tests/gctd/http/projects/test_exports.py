@@ -127,7 +127,7 @@ async def test_an_analysis_is_exported_in_each_form_also_after_its_task_is_gone(
         assert (await fetch(project, f"/api/tasks/{path}"))[0] == status
 
 
-async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project) -> None:
+async def test_the_gate_judges_existing_and_added_functions(project: Project) -> None:
     path = f"{await project.path}/gate"
     usual = await project.system.get(path)
     assert [one["function"] for one in usual["functions"]] == ["Added"]

@@ -100,7 +100,7 @@ async def test_the_latest_analysis_is_scored_again_also_if_it_is_of_an_earlier_t
     ]
 
 
-async def test_of_a_shortened_report_only_what_it_has_is_judged(project: Project, tmp_path: Path) -> None:
+async def test_of_a_shortened_report_only_the_listed_functions_are_judged(project: Project, tmp_path: Path) -> None:
     """Number 11 enters the report if a worse function is fixed, and a new function that ranks 11th is not in it."""
     flags = ("--top=2",)
     old = attrs.evolve(OLD, functions={"a.go:A": 90.0, "a.go:B": 80.0}, more=1, flags=flags)

@@ -92,7 +92,7 @@ async def test_the_history_outlives_its_tasks_and_comes_in_pages(project: Projec
     assert await project.system.get(f"{path}/history") == whole
 
 
-async def test_a_difference_names_what_became_of_each_function(project: Project) -> None:
+async def test_a_difference_names_the_status_of_each_function(project: Project) -> None:
     await project.analyze(FIRST, SECOND)
     diff = await project.system.get(f"{await project.path}/diff")
     assert (diff["from"]["task_id"], diff["to"]["task_id"]) == tuple(project.tasks)
@@ -183,7 +183,9 @@ REFUSED = [
 ]
 
 
-async def test_what_cannot_be_compared_is_said(project: Project, shared: tuple[TrackerSystem, Path]) -> None:
+async def test_a_comparison_that_is_impossible_is_refused_with_the_reason(
+    project: Project, shared: tuple[TrackerSystem, Path]
+) -> None:
     await project.analyze(FIRST)
     for query, status, says in REFUSED:
         answered, body = await project.system.status(f"{await project.path}/{query.format(first=project.tasks[0])}")

@@ -84,7 +84,7 @@ async def test_a_project_has_its_own_settings_then_the_root_s_then_the_server_s(
     assert (await config(system, repo, "p2"))["effective"] == root["effective"]
 
 
-async def test_what_is_left_out_stays_and_null_removes(system: TrackerSystem, repo: str) -> None:
+async def test_an_absent_setting_stays_and_null_removes_it(system: TrackerSystem, repo: str) -> None:
     await change(system, repo, subdir="p1", ref="dev", go_flags="-tags=e2e")
     kept = await change(system, repo, subdir="p1", timeout="5m")
     assert {name: value for name, value in kept["stored"].items() if value is not None} == {
@@ -147,7 +147,7 @@ WRONG: list[tuple[dict[str, Any], set[str], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "fields", "says"), WRONG, ids=lambda value: None if isinstance(value, set) else str(value))
-async def test_what_cannot_be_right_is_400_with_the_field_and_the_flag_named(
+async def test_a_wrong_setting_is_400_with_the_field_and_the_flag_named(
     system: TrackerSystem, settings: dict[str, Any], fields: set[str], says: str
 ) -> None:
     url = "https://example.com/config/refused"
@@ -179,7 +179,7 @@ async def test_names_that_are_not_there(
         assert problem["errors"][0]["parameter"] == says
 
 
-async def test_posting_for_what_is_not_there(system: TrackerSystem, repo: str) -> None:
+async def test_settings_of_an_unknown_repository_or_project_are_refused(system: TrackerSystem, repo: str) -> None:
     unknown = await system.status("/api/repo-config", "POST", json={"url": "https://example.com/config/unknown", "ref": "x"})
     assert (unknown[0], "register it first" in unknown[1]["message"]) == (404, True)
     typo = await system.status("/api/repo-config", "POST", json={"url": repo, "subdir": "nope", "ref": "x"})

@@ -70,7 +70,7 @@ async def five(tmp_path: Path) -> AsyncIterator[Five]:
             yield Five(system, repos, unreachable)
 
 
-async def test_exactly_what_moved_is_scheduled_and_once(five: Five) -> None:
+async def test_exactly_the_moved_refs_are_scheduled_and_once(five: Five) -> None:
     repos = five.repos
     old = {name: repo.head() for name, repo in repos.items()}
     assert {row["moved"] for row in (await five.check()).values()} == {False}

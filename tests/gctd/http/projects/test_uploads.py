@@ -177,7 +177,7 @@ async def test_a_profile_of_an_earlier_major_version_of_the_module_is_taken(buil
     assert (status, (await built.ended(task))["status"]) == (202, "completed")
 
 
-async def test_what_did_not_pass_is_a_lower_bound(built: Built) -> None:
+async def test_coverage_of_failed_tests_is_a_lower_bound(built: Built) -> None:
     commit = built.repo.commit("for failed tests")
     _, task = await built.upload(built.profile, commit=commit, tests_failed=True)
     assert (await built.ended(task))["status"] == "completed"

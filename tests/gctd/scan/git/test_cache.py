@@ -23,7 +23,7 @@ from tests.support.tracker import go_repo as gorepo
 pytestmark = pytest.mark.real
 
 
-async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_not(
+async def test_remains_of_a_killed_worker_are_swept_and_those_of_a_living_one_stay(
     tmp_path: Path, cache: Path, checkouts: Checkouts
 ) -> None:
     """Also a profile, which is in the folder of its job."""
@@ -120,7 +120,7 @@ def three(tmp_path: Path) -> list[gorepo.GoRepo]:
 PLENTY = CacheLimits(keep_free=0)
 
 
-async def test_what_was_used_longest_ago_goes_first(cache: Path, git: Git, three: list[gorepo.GoRepo]) -> None:
+async def test_the_least_recently_used_cache_goes_first(cache: Path, git: Git, three: list[gorepo.GoRepo]) -> None:
     """Clones and builds have separate limits. A clone or build in use by a job stays."""
     checkouts = Checkouts(cache, git, cache_limits=PLENTY)
     ids = [await scanned(checkouts, cache, repo, age=age) for age, repo in zip((300, 200, 100), three, strict=True)]
@@ -169,7 +169,7 @@ def test_of_a_small_disk_a_tenth_stays_free(tmp_path: Path, monkeypatch: pytest.
         assert cache.is_short() is short
 
 
-async def test_what_a_killed_worker_has_fetched_counts(tmp_path: Path, cache: Path, three: list[gorepo.GoRepo]) -> None:
+async def test_commits_fetched_by_a_killed_worker_count(tmp_path: Path, cache: Path, three: list[gorepo.GoRepo]) -> None:
     """It had no time to report the amount. The amount is measured, and the clone can be removed."""
     dead = start_worker(cache, Path("git"), three[0].path, three[0].path)
     assert dead.stdout is not None

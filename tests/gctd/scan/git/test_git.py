@@ -204,7 +204,7 @@ async def test_over_http_git_asks_for_refs_only(repo: gorepo.GoRepo, server: Git
 
 
 @pytest.mark.real
-async def test_a_name_is_looked_up_once_and_git_is_bound_to_what_was_judged(
+async def test_a_name_is_looked_up_once_and_git_is_bound_to_the_judged_address(
     repo: gorepo.GoRepo, server: GitServer, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No second look-up by git, which could give another address (DNS rebinding): the name exists only in our look-up."""
@@ -281,7 +281,7 @@ async def test_a_host_that_wants_dot_git_gets_it(repo: gorepo.GoRepo, server: Gi
         (503, "reports an internal error", False),
     ],
 )
-async def test_what_the_host_answers_is_said_plainly(
+async def test_the_answer_of_the_host_is_given_in_plain_words(
     server: GitServer, git: Git, status: int, reason: str, permanent: bool
 ) -> None:
     server.status = status
@@ -318,7 +318,7 @@ async def test_a_credential_goes_to_its_host_over_https_only(server: GitServer) 
     assert "authorization" not in server.headers
 
 
-def test_secrets_are_taken_out_of_what_git_says() -> None:
+def test_secrets_are_taken_out_of_the_output_of_git() -> None:
     said = "fatal: unable to access 'https://user:geheim@host/x': Authorization: Basic Z2VoZWlt and token-1 \x1b[31m"
     clean = redact(said, ["user:token-1"])
     assert "geheim" not in clean

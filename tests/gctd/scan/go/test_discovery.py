@@ -42,7 +42,7 @@ def test_members_of_a_workspace_are_known_as_such(tmp_path: Path) -> None:
     assert {name: project.in_workspace for name, project in projects.items()} == {"api": True, "lib": True, "tools": False}
 
 
-def test_nested_modules_are_projects_of_their_own_and_what_go_skips_is_skipped(tmp_path: Path) -> None:
+def test_nested_modules_are_separate_projects_and_folders_that_go_skips_are_skipped(tmp_path: Path) -> None:
     """vendor, testdata, node_modules, names beginning with '.' or '_': no projects."""
     projects = found(tree(tmp_path, "nested"))
     assert list(projects) == [".", "plugin", "plugin/deep"]

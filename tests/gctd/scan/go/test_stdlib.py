@@ -165,7 +165,7 @@ async def test_the_first_scan_reports_the_packages_that_go_builds(tmp_path: Path
     assert (count.progress.done, count.progress.total) == (2, 3)
 
 
-async def test_what_go_has_in_the_cache_already_stays(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
+async def test_entries_of_go_in_the_cache_stay(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
     there = stdlib.directory.path("one") / "build" / "ab" / "x-d"
     there.parent.mkdir(parents=True)
     there.write_text("there\n")
@@ -195,7 +195,7 @@ async def test_a_library_that_cannot_be_built_is_left_to_the_scan(stdlib: Stdlib
     assert list(cache.rglob("*-d")) == []
 
 
-async def test_what_a_scan_that_was_killed_began_is_begun_again(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
+async def test_the_build_of_a_killed_scan_begins_again(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
     left = stdlib.directory.path("one") / "build.new" / "ab"
     left.mkdir(parents=True)
     (left / "half-d").touch()

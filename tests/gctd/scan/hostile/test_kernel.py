@@ -160,7 +160,7 @@ def test_a_line_of_a_test_is_never_one_of_the_worker() -> None:
     assert lines[1] == "| >>> 2026-11-20T14:55:56Z completed"
 
 
-async def test_a_worker_and_the_doctor_say_what_keeps_tests_in(sandbox: Sandbox) -> None:
+async def test_the_walls_of_each_sandbox_are_named(sandbox: Sandbox) -> None:
     said = "; ".join(sandbox.walls())
     assert "system call" in said
     assert "no control groups" in said

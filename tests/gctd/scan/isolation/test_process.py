@@ -104,7 +104,7 @@ async def test_a_program_that_obeys_sigterm_is_not_waited_for(tmp_path: Path) ->
     assert done.output_tail == "bye\n"
 
 
-async def test_what_a_program_leaves_behind_is_killed_when_it_ends(tmp_path: Path) -> None:
+async def test_processes_of_a_program_are_killed_at_its_end(tmp_path: Path) -> None:
     marker = unused_sleep()
     with within(5):
         done = await shell(f"sleep {marker} & setsid sleep {marker} & (setsid setsid sleep {marker} &); exit 7", tmp_path)

@@ -215,7 +215,7 @@ async def test_a_signal_is_told_as_one(job: Path) -> None:
     assert (await shell(sandbox, "kill -KILL $$", job)).signal == 9
 
 
-async def test_what_cannot_be_started_is_said(sandbox: Sandbox, job: Path) -> None:
+async def test_a_program_that_cannot_start_is_named(sandbox: Sandbox, job: Path) -> None:
     done = await run(
         sandbox.around(["no-such-program"], View(cwd=job, scratch=job, writable=[job])),
         cwd=job,
