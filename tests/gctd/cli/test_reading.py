@@ -138,7 +138,7 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
                 ["2.00", "6", "66.7%", "Get", "get.go:11"],
                 [""],
                 ["PROJECT", "FUNCTIONS", "AVERAGE", "TOTAL", "RISKY", "NOT MEASURED", "COMMIT", "ENGINE", "TOOK"],
-                [".", "2", "22.25", "44.50", "1", "n/a", "0123456789ab", "native", "12s"],
+                [".", "2", "22.25", "44.50", "1", "0", "0123456789ab", "native", "12s"],
                 [""],
                 ["PACKAGE", "WITHOUT COVERAGE"],
                 ["example.com/module/gen", "no tests"],

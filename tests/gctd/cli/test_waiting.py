@@ -87,8 +87,8 @@ async def test_analyze_shows_each_change_then_the_worst_functions_of_all_project
         ["2.00", "6", "66.7%", "Get", ".", "get.go:11"],
         [""],
         ["PROJECT", "FUNCTIONS", "AVERAGE", "TOTAL", "RISKY", "NOT MEASURED", "COMMIT", "ENGINE", "TOOK"],
-        [".", "2", "22.25", "44.50", "1", "n/a", "0123456789ab", "native", "12s"],
-        ["cmd/tool", "1", "30.00", "30.00", "0", "n/a", "0123456789ab", "native", "12s"],
+        [".", "2", "22.25", "44.50", "1", "0", "0123456789ab", "native", "12s"],
+        ["cmd/tool", "1", "30.00", "30.00", "0", "0", "0123456789ab", "native", "12s"],
     ]
 
 

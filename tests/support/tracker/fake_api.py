@@ -129,10 +129,17 @@ def analysis_document(
             "coverage": None if name == "Parse" else 66.7,
             "stmt_coverage": None,
             "crap": crap,
+            "state": "measured",
         }
         for line, (name, crap) in enumerate(entries, 10)
     ]
     total = sum(crap for _, crap in entries)
+    summary = {
+        "average": total / max(len(entries), 1),
+        "combined": total,
+        "exceeded": sum(crap > 30 for _, crap in entries),
+        "total_funcs": len(entries),
+    }
     return {
         "id": "aa0748384d113edec49eaa6238ad5ff0",
         "repo_id": "d3b07384d113edec49eaa6238ad5ff00",
@@ -144,12 +151,9 @@ def analysis_document(
             "commit_sha": "0123456789abcdef0123456789abcdef01234567",
             "metadata": {"stars": 0, "forks": 0, "language": "Go", "license": "MIT"},
         },
-        "summary": {
-            "average": total / max(len(entries), 1),
-            "combined": total,
-            "exceeded": sum(crap > 30 for _, crap in entries),
-            "total_funcs": len(entries),
-        },
+        "summary": summary,
+        "measured": summary,
+        "states": {"measured": len(entries)} if entries else {},
         "engine": "native",
         "crap_version": "v0.5.1",
         "uncovered": [],
