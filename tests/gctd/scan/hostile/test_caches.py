@@ -80,15 +80,6 @@ if len(found) > 0 {
     assert list((host.of(repo) / "modules" / "cache" / "vcs").iterdir()) == []
 
 
-async def test_caches_that_tests_of_an_earlier_version_could_write_to_are_removed(place: Path, host: Host) -> None:
-    repo = attacking(place, "os.Getpid()", "os")
-    old = host.of(repo) / "go" / "modules" / "cache" / "vcs" / "canary"
-    old.mkdir(parents=True)
-    (old / "config").write_text("[core]\n\tfsmonitor = touch /canary\n")
-    await host.scan(repo)
-    assert not (host.of(repo) / "go").exists()
-
-
 async def test_directives_of_a_repository_reach_nothing_outside(tmp_path: Path, place: Path, host: Host) -> None:
     """`replace` outside, a newer toolchain, flags in a checked-in go.env, a generator: no canary."""
     canary = tmp_path / "canary"
