@@ -14,6 +14,7 @@ from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.scan.policy import git_settings, module_downloads, repo_policy
 from gctd.settings import Settings, size
 from gctd.worker.scans.metadata import open_hosts
+from gctd.worker.scans.scan_run import ScanTools
 from gctd.worker.scans.scanning import Scanning
 
 
@@ -29,7 +30,17 @@ async def open_work(settings: Settings, blobs: Blobs) -> Scanning:
     await checkouts.upkeep()
     sandbox = await find_sandbox(settings.sandbox, settings.cache_directory, takes_group=True)
     toolchains = await open_toolchains(settings)
-    return Scanning(settings, checkouts, toolchains, module_downloads(settings), blobs, hosts, sandbox)
+    return Scanning(
+        ScanTools(
+            settings=settings,
+            checkouts=checkouts,
+            toolchains=toolchains,
+            downloads=module_downloads(settings),
+            blobs=blobs,
+            hosts=hosts,
+            sandbox=sandbox,
+        )
+    )
 
 
 def cache_limits(settings: Settings) -> CacheLimits:

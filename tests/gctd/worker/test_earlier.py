@@ -68,5 +68,5 @@ async def test_an_analysis_of_another_platform_or_without_c_code_is_not_reused(
         (programs / compiler).write_text("#!/bin/sh\n")
         (programs / compiler).chmod(0o755)
     assert not await is_reused(scanning, repo)
-    monkeypatch.setattr("gctd.worker.scans.scanning.host_platform", lambda: "linux/other")
+    monkeypatch.setattr("gctd.worker.scans.scan_run.host_platform", lambda: "linux/other")
     assert not await is_reused(scanning, repo)
