@@ -26,6 +26,22 @@ class Head:
     last: int
 
 
+_REPAIRED = "~"
+
+
+def after_repair(incarnation: str) -> str:
+    """The incarnation of a stream after one more repair with tombstones: `x`, `x~1`, `x~2`."""
+    origin, _, number = incarnation.partition(_REPAIRED)
+    return f"{origin}{_REPAIRED}{int(number or 0) + 1}"
+
+
+def is_repaired(incarnation: str, before: str) -> bool:
+    """Whether a stream of this incarnation is a repaired stream of the incarnation `before`."""
+    origin, _, number = incarnation.partition(_REPAIRED)
+    earlier, _, earlier_number = before.partition(_REPAIRED)
+    return origin == earlier and int(number or 0) > int(earlier_number or 0)
+
+
 class EventLog(Protocol):
     """One event stream: guarded appends, reads of one aggregate, replay in order."""
 

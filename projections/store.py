@@ -1,21 +1,25 @@
-"""The port of a read-model database.
+"""The port of a read-model database, and of copies next to the live tables, in the same database.
 
 `projections.stores.sqlite` and `projections.stores.postgres` implement it and pass one conformance suite.
 
-`Reader` is the part that looks, `Store` the part that changes: only a projector (and migrations) need the second.
+`Reader` is the part that looks, `Store` the part that changes: only a projector (and migrations) need the second. A copy is a
+separate store, with its own checkpoints and migrations, which can replace the live tables: every function that fills or reads a
+read model works on a copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
+from eventlog.port import is_repaired
+from projections.errors import CopyRefused
 from projections.model import Change, Projection, StoredColumn, Table
 
 Row = Mapping[str, Any]
@@ -288,3 +292,58 @@ class Store(Reader, Protocol):
 
     async def make_indexes(self) -> None:
         """Make the indexes that have been left out, of all rows there are; nothing if none is."""
+
+
+class CopyPart(StrEnum):
+    """The purpose of a copy."""
+
+    NEW = "new"
+    """It is being made, or has been, and takes the place of the live tables next."""
+    OLD = "old"
+    """It was live before, and is kept to go back to."""
+
+
+class Copies(Protocol):
+    """The copies of a read model in one database, which any process may have open."""
+
+    async def there(self) -> Collection[CopyPart]:
+        """Which there are. Raises StoreUnavailable, StoreDamaged."""
+
+    def store(self, part: CopyPart) -> Store:
+        """A copy to write to, not open yet. NEW is made by opening it if it is missing; one process at a time has it."""
+
+    def reader(self, part: CopyPart) -> Reader:
+        """A copy to look at, not open yet."""
+
+    async def discard(self, part: CopyPart) -> None:
+        """Remove a copy, if it is there. Raises StoreInUse while another process has it, StoreUnavailable."""
+
+
+@runtime_checkable
+class Switching(Store, Protocol):
+    """A store whose live tables can change places with a copy."""
+
+    async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
+        """Put NEW in the place of the live tables, which are OLD then (an older OLD goes), in one transaction.
+
+        `projections` are the read model's: NEW has to be at least as far as the live tables in each of them. All other
+        checkpoints move along. No read fails, and no read sees both. NEW must not be open. With OLD as `part` it is the other
+        way round: OLD takes the place of the live tables, which are NEW then. Raises CopyRefused, StoreInUse,
+        StoreUnavailable, without an effect.
+        """
+
+
+def check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], copy: Mapping[str, Checkpoint]) -> None:
+    """Check that a copy has of each projection at least what the live tables have, of the same stream or its repair.
+
+    Raises CopyRefused.
+    """
+    for name in projections:
+        ours, theirs = live.get(name), copy.get(name)
+        if ours is None:
+            continue
+        if theirs is None or theirs.sequence < ours.sequence:
+            reached = 0 if theirs is None else theirs.sequence
+            raise CopyRefused(f"projection {name!r} of the copy is at sequence {reached}, the live one at {ours.sequence}")
+        if theirs.incarnation != ours.incarnation and not is_repaired(theirs.incarnation, ours.incarnation):
+            raise CopyRefused(f"projection {name!r} of the copy was made from another stream")

@@ -27,7 +27,6 @@ from eventlog.jetstream.api import (
     INCARNATION,
     MessageReader,
     StoredMessage,
-    after_repair,
     ask,
     call,
     check_whole,
@@ -38,6 +37,7 @@ from eventlog.jetstream.api import (
 )
 from eventlog.jetstream.append import Ack
 from eventlog.jetstream.connection import Connection
+from eventlog.port import after_repair
 from eventlog.support.chain import (
     GUARD,
     TOMBSTONE,

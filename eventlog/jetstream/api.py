@@ -151,7 +151,6 @@ def delivery_of(reply: str) -> tuple[int, int]:
 
 INCARNATION = "incarnation"
 """The key of the id of a stream in its metadata."""
-_REPAIRED = "~"
 _SUBJECTS, _COPY = "subjects-before-closing", "restored-from"
 
 
@@ -163,19 +162,6 @@ def incarnation_of(info: Mapping[str, Any]) -> str:
     config = info["config"]
     id_: str | None = config.get("metadata", {}).get(INCARNATION)
     return id_ or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{config['name']} {info['created']}"))
-
-
-def after_repair(incarnation: str) -> str:
-    """The incarnation of a stream after one more repair with tombstones: `x`, `x~1`, `x~2`."""
-    origin, _, number = incarnation.partition(_REPAIRED)
-    return f"{origin}{_REPAIRED}{int(number or 0) + 1}"
-
-
-def is_repaired(incarnation: str, before: str) -> bool:
-    """Whether a stream of this incarnation is a repaired stream of the incarnation `before`."""
-    origin, _, number = incarnation.partition(_REPAIRED)
-    earlier, _, earlier_number = before.partition(_REPAIRED)
-    return origin == earlier and int(number or 0) > int(earlier_number or 0)
 
 
 class StreamClosed(Unavailable):

@@ -96,8 +96,8 @@ async def verify(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
     also behind the position of the tables.
     """
     from projections.rebuild import verify as fold
-    from projections.rebuild.copies import CopyPart
     from projections.rebuild.verify import audit
+    from projections.store import CopyPart
     from projections.stores.databases import copies_at, reader_at
 
     output = invocation.output
@@ -191,9 +191,9 @@ _name = click.argument("name", required=False)
 async def switch(invocation: Invocation, *, name: str | None, nats_url: str, database: str) -> int:
     """Switch to the copy that a rebuild has made and verified; one that is not what was verified is refused (exit code 5)."""
     from projections.errors import NoCopy
-    from projections.rebuild.copies import CopyPart
     from projections.rebuild.operations import OperationKind
     from projections.rebuild.rebuild import check_whole
+    from projections.store import CopyPart
     from projections.stores.databases import copies_at
 
     model, copies = model_named(name), copies_at(database)
@@ -256,7 +256,7 @@ async def rebuild(invocation: Invocation, *, name: str | None, nats_url: str, da
     All projections of the read model are rebuilt together. `projections resume` continues an interrupted rebuild.
     Exit code 5: a record of the log is not sound, or an aggregate is parked. The output names it.
     """
-    from projections.rebuild.copies import CopyPart
+    from projections.store import CopyPart
     from projections.stores.databases import copies_at
 
     model = model_named(name)
@@ -273,7 +273,7 @@ async def rebuild(invocation: Invocation, *, name: str | None, nats_url: str, da
 async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool) -> int:
     """Continue a stopped rebuild at its position: bring the copy to the end of the log, verify it, and switch to it."""
     from projections.errors import NoCopy
-    from projections.rebuild.copies import CopyPart
+    from projections.store import CopyPart
     from projections.stores.databases import copies_at
 
     if CopyPart.NEW not in await copies_at(database).there():
@@ -282,10 +282,10 @@ async def resume(invocation: Invocation, *, name: str | None, nats_url: str, dat
 
 
 async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool) -> int:
-    from projections.rebuild.copies import CopyPart
     from projections.rebuild.operations import OperationKind
     from projections.rebuild.rebuild import confirm, fill
     from projections.rebuild.verify import audit
+    from projections.store import CopyPart
     from projections.stores.databases import copies_at
 
     output = invocation.output

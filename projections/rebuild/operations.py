@@ -20,9 +20,8 @@ from eventlog import EventLog, EventLogError
 from projections.errors import CopyRefused, ProjectionError
 from projections.model import ReadModel
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Copies, CopyPart, Switching
 from projections.rebuild.rebuild import switch
-from projections.store import Store
+from projections.store import Copies, CopyPart, Store, Switching
 
 log = structlog.get_logger(__name__)
 

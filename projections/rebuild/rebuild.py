@@ -32,9 +32,8 @@ from projections.migrations import Migrations, check_tables, migrate, migrations
 from projections.model import Projection, ReadModel
 from projections.projector.projector import Projector
 from projections.projector.writer import pauses
-from projections.rebuild.copies import Copies, CopyPart, Switching
 from projections.rebuild.verify import Run, dump, run_silently, verify
-from projections.store import Checkpoint, Reader, Step, Store
+from projections.store import Checkpoint, Copies, CopyPart, Reader, Step, Store, Switching
 from projections.stores.databases import copies_of
 from projections.stores.sqlite import SQLiteStore
 

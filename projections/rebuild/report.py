@@ -9,9 +9,8 @@ import attrs
 
 from eventlog import Commit, EventLog, EventLogError, Head
 from projections.model import Projection, ReadModel
-from projections.rebuild.copies import Copies
 from projections.rebuild.rebuild import CopyReport, copy_report
-from projections.store import Checkpoint, Parked, Reader, SchemaVersion
+from projections.store import Checkpoint, Copies, Parked, Reader, SchemaVersion
 
 
 @attrs.frozen(kw_only=True)

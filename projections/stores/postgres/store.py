@@ -29,8 +29,18 @@ from projections.errors import (
     StoreUnavailable,
 )
 from projections.model import Projection
-from projections.rebuild.copies import CopyPart, check_as_far
-from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
+from projections.store import (
+    NOTHING_PARKED,
+    Checkpoint,
+    CheckpointOutcome,
+    CopyPart,
+    Mark,
+    Parked,
+    Place,
+    SchemaVersion,
+    Step,
+    check_as_far,
+)
 from projections.stores.common import changed_by, judge, last_changes, quoted
 from projections.stores.postgres import statements
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect_postgres, translated
@@ -295,7 +305,7 @@ class PostgresStore(PostgresReader):
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
         """Put a copy (`PostgresCopies`) in the place of the live tables, which are kept as the other part.
 
-        See `projections.rebuild.copies.Switching`. Raises NotLeading where another process writes.
+        See `projections.store.Switching`. Raises NotLeading where another process writes.
         """
         async with self._turn() as writer:
             await change_places(writer, part, projections, self._election.channel, self._election.token)
@@ -346,7 +356,7 @@ filled for an empty one until the server has looked by itself."""
 
 
 class PostgresCopies:
-    """The copies of the tables at an address: `projections.rebuild.copies.Copies`.
+    """The copies of the tables at an address: `projections.store.Copies`.
 
     To make one, the user has to be allowed to make schemas in the database.
     """

@@ -17,8 +17,18 @@ from typing import TypeVar
 from eventlog.support.timers import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
-from projections.rebuild.copies import CopyPart, check_as_far
-from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, Mark, Parked, Place, SchemaVersion, Step
+from projections.store import (
+    NOTHING_PARKED,
+    Checkpoint,
+    CheckpointOutcome,
+    CopyPart,
+    Mark,
+    Parked,
+    Place,
+    SchemaVersion,
+    Step,
+    check_as_far,
+)
 from projections.stores.common import Rows, judge, narrowed
 from projections.stores.sqlite import connection, files, statements
 from projections.stores.sqlite.connection import APPLICATION_ID, LogCopier, connect_writer, damaged, transaction, translated
@@ -231,7 +241,7 @@ class SQLiteStore(SQLiteReader):
     async def switch(self, projections: Collection[str], part: CopyPart = CopyPart.NEW) -> None:
         """Put a copy (`SQLiteCopies`) in the place of the live tables, which are kept as the other part.
 
-        See `projections.rebuild.copies.Switching`.
+        See `projections.store.Switching`.
         """
         now = files.read(self.path)
         if part is CopyPart.OLD and now.old is None:
@@ -314,7 +324,7 @@ class SQLiteStore(SQLiteReader):
 
 
 class SQLiteCopies:
-    """The copies of a database file: `projections.rebuild.copies.Copies`."""
+    """The copies of a database file: `projections.store.Copies`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -41,9 +41,8 @@ from pantry.readmodel.graph import PantryGraph
 from projections.errors import StoreUnavailable
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, switch
-from projections.store import Parked
+from projections.store import CopyPart, Parked
 from projections.stores.databases import copies_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore, files

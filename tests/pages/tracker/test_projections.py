@@ -12,8 +12,8 @@ from playwright.async_api import Browser, expect
 from gctd.readmodel import MODEL
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill
+from projections.store import CopyPart
 from projections.stores.databases import copies_at
 from tests.support.log.nats import plain_client
 from tests.support.tracker.system import TrackerSystem, tracker_system

@@ -23,9 +23,9 @@ from gctd.readmodel import MODEL
 from projections.errors import ProjectionError
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Copies, CopyPart
 from projections.rebuild.operations import OperationHandler, subject_of
 from projections.rebuild.verify import compare, replayed_copy
+from projections.store import Copies, CopyPart
 from projections.stores.databases import copies_at, reader_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore

@@ -17,10 +17,9 @@ from projections.errors import CopyRefused, StoreInUse
 from projections.migrations import Migrations
 from projections.model import Projection, Put, ReadModel
 from projections.projector.projector import Projector
-from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import check_whole, confirm, fill, switch
 from projections.rebuild.verify import compare, dump, replayed_copy, verify
-from projections.store import Checkpoint, Step
+from projections.store import Checkpoint, CopyPart, Step
 from projections.stores.databases import copies_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore

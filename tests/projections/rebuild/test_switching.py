@@ -15,9 +15,9 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import CopyRefused, NotLeading, StoreInUse
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, switch
 from projections.rebuild.verify import compare, dump, replayed_copy
+from projections.store import CopyPart
 from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore
 from projections.stores.postgres import store as postgres_store
 from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened

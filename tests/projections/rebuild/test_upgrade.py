@@ -18,10 +18,9 @@ from projections.errors import MigrationError, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import Change, Column, Delete, Put, ReadModel, Table
 from projections.projector.projector import Projector
-from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, switch
 from projections.rebuild.verify import Run, compare, replayed_copy
-from projections.store import Store
+from projections.store import CopyPart, Store
 from projections.stores.databases import copies_at, store_at
 from servicekit.read_side import CommitFrames, ReadSide, migrated
 from tests.support.readside import ledger

@@ -19,8 +19,7 @@ import pytest_asyncio
 
 from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
-from projections.rebuild.copies import CopyPart
-from projections.store import CheckpointOutcome, SchemaVersion
+from projections.store import CheckpointOutcome, CopyPart, SchemaVersion
 from projections.stores.sqlite import SQLiteReader, SQLiteStore, connection
 from projections.stores.sqlite.connection import LogCopier
 from projections.stores.sqlite.files import LONG_LEASE, LockOwner

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from projections.rebuild.copies import CopyPart
+from projections.store import CopyPart
 from projections.stores.databases import path_of
 from projections.stores.postgres.connection import DatabaseAddress
 from projections.stores.sqlite import files
