@@ -53,8 +53,6 @@ class Column:
 
     name: str
     type: ColumnType = attrs.field(default="text", validator=_is_type)
-    fixed: bool = False
-    """A row keeps its first value of this column: it is not written again, nor are indexes that only have such columns."""
     of: str | Callable[[Any], Any] | None = attrs.field(default=None, eq=False)
     given: bool = attrs.field(default=False, eq=False)
 
@@ -84,7 +82,7 @@ class StoredColumn:
 
 @attrs.define(frozen=True, slots=False, cache_hash=True)
 class Table:
-    """A table of a read model: its columns in order and the names of the columns of the key; not `whole`: see `partial`.
+    """A table of a read model: its columns in order and the names of the columns of the key.
 
     Raises ValueError for a column that is declared twice, and for a key that is empty or has an unknown column.
     """
@@ -92,7 +90,6 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
-    whole: bool = True
 
     def __attrs_post_init__(self) -> None:
         """Check the names."""
@@ -102,14 +99,6 @@ class Table:
         if unknown or not self.key:
             problem = f"no column {', '.join(unknown)}" if unknown else "an empty key"
             raise ValueError(f"table {self.name}: {problem}; a key has one or more of: {', '.join(self.names)}")
-
-    def partial(self, *steady: str) -> Table:
-        """The same table, for rows that have the same values in these columns as the rows that they replace.
-
-        They are whole rows all the same: if the key has no row yet, all of it is stored.
-        """
-        columns = tuple(attrs.evolve(column, fixed=column.fixed or column.name in steady) for column in self.columns)
-        return attrs.evolve(self, columns=columns, whole=False)
 
     @cached_property
     def row(self) -> Callable[..., tuple[Any, ...]]:
@@ -132,7 +121,7 @@ class Table:
     @cached_property
     def changing(self) -> tuple[str, ...]:
         """The columns that another row under the same key is written to."""
-        return tuple(column.name for column in self.columns if column.name not in self.key and not column.fixed)
+        return tuple(column.name for column in self.columns if column.name not in self.key)
 
     @cached_property
     def key_of(self) -> Callable[[tuple[Any, ...]], Any]:

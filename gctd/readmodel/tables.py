@@ -44,7 +44,7 @@ TASKS = Table(
     "tasks",
     (
         Column("id"),
-        Column("repo_id", fixed=True),
+        Column("repo_id"),
         Column("repo_url"),
         Column("project"),
         Column("ref"),
@@ -62,7 +62,7 @@ TASKS = Table(
         Column("seen", "boolean"),
         Column("hidden", "boolean"),
         Column("analysis_id", of=lambda task: task.analysis and task.analysis.id),
-        Column("created_at", "timestamp", fixed=True),
+        Column("created_at", "timestamp"),
         Column("updated_at", "timestamp"),
         Column("sequence", "integer", given=True),
         Column("attempts", "json"),

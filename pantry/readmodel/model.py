@@ -26,7 +26,6 @@ from pantry.readmodel.tables import (
     MOVEMENTS,
     PRODUCT_VERSIONS,
     PRODUCTS,
-    STOCKS,
     STOCKTAKES,
 )
 from projections import Change, Delete, Projection, Put, ReadModel, SettingNames
@@ -40,7 +39,6 @@ def _category(commit: Commit) -> Iterable[Change]:
 def _product(commit: Commit) -> Iterable[Change]:
     state: Product = commit.state
     changes: list[Change] = []
-    products = STOCKS
     for event in commit.events:
         sequence, position = event.position.sequence, event.position.index
         match data := event.data:
@@ -48,13 +46,12 @@ def _product(commit: Commit) -> Iterable[Change]:
                 row = MOVEMENTS.row(data, product_ean13=state.ean13, sequence=sequence, position=position, sealed=event.sealed)
                 changes.append(Put(MOVEMENTS, row))
             case ProductCreated() | ProductEdited() | UnitChanged() | ProductActivated() | ProductDeactivated():
-                products = PRODUCTS
                 active, stock = _after(commit, position)
                 row = PRODUCT_VERSIONS.row(
                     data, ean13=state.ean13, sequence=sequence, position=position, active=active, stock=stock
                 )
                 changes.append(Put(PRODUCT_VERSIONS, row))
-    changes.append(Put(products, products.row(state, sequence=commit.sequence)))
+    changes.append(Put(PRODUCTS, PRODUCTS.row(state, sequence=commit.sequence)))
     return changes
 
 

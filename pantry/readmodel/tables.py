@@ -66,9 +66,6 @@ PRODUCTS = Table(
     key=("ean13",),
 )
 
-STOCKS = PRODUCTS.partial("name", "description", "unit", "min_stock", "category_id", "active", "created_at", "name_key", "scale")
-"""Products of which only the stock has changed: the most frequent case, and no list has another order for it."""
-
 PRODUCT_VERSIONS = Table(
     "product_versions",
     (

@@ -66,14 +66,14 @@ class Leadership:
 
 async def stand_by(
     election: LeaderElection,
-    advancing: CheckpointWriter,
+    writer: CheckpointWriter,
     backlog: Backlog,
     reached: Callable[[], None],
     show: Callable[[Sequence[Commit]], None],
 ) -> None:
     """Return when this process leads. Raises StoreUnavailable, and the errors of reading the log.
 
-    `reached` is called when the tables can be read up to `advancing.lowest`; `show` is given the commits from `backlog` up to
+    `reached` is called when the tables can be read up to `writer.lowest`; `show` is given the commits from `backlog` up to
     there, in order, as soon as they are known here too.
     """
     moved = asyncio.Event()
@@ -81,7 +81,7 @@ async def stand_by(
     async def show_along() -> None:
         while commits := await backlog.take():
             while commits:
-                ready = [commit for commit in commits if commit.sequence <= advancing.lowest]
+                ready = [commit for commit in commits if commit.sequence <= writer.lowest]
                 if ready:
                     show(ready)
                     commits = commits[len(ready) :]
@@ -94,7 +94,7 @@ async def stand_by(
         async with election.news() as news:
             async for checkpoints in news:
                 if checkpoints is not None:
-                    await advancing.note(checkpoints)
+                    await writer.note(checkpoints)
                     reached()
                     moved.set()
                 elif await election.take():
@@ -136,8 +136,8 @@ class Projector:
         self._model = model
         self._batch = batch
         self._progress = ProjectorProgress(now)
-        self._advancing = CheckpointWriter(event_log, store, model, self._progress, now)
-        self._reader = ProjectorReader(event_log, self._advancing, self._progress, batch)
+        self._writer = CheckpointWriter(event_log, store, model, self._progress, now)
+        self._reader = ProjectorReader(event_log, self._writer, self._progress, batch)
         self._reports = AppliedReports(on_applied)
         self._waiters = PositionWaiters()
         self._stopped: ProjectorStopped | None = None
@@ -157,7 +157,7 @@ class Projector:
     @property
     def parked(self) -> Mapping[Place, Parked]:
         """The aggregates that are set aside, since a commit of theirs cannot be applied."""
-        return self._advancing.parked
+        return self._writer.parked
 
     async def end_seen(self) -> int:
         """Return the last sequence of the log, as it was asked for a few seconds ago at most if the log answers.
@@ -171,7 +171,7 @@ class Projector:
     @property
     def farthest(self) -> int:
         """The highest sequence that any projection has applied."""
-        return self._advancing.highest
+        return self._writer.highest
 
     def show_after(self, sequence: int) -> None:
         """Before `run`: all that follows this sequence is shown, also what another process applies before this one begins.
@@ -182,12 +182,12 @@ class Projector:
 
     async def load(self) -> None:
         """Load the positions of the projections, before the first query and before `run`."""
-        await self._advancing.load()
+        await self._writer.load()
 
     async def load_shown(self) -> None:
         """Load, for tables that are shown already: `position` is theirs from then on."""
-        await self._advancing.load()
-        self._waiters.advance(self._advancing.lowest)
+        await self._writer.load()
+        self._waiters.advance(self._writer.lowest)
 
     def show_nothing(self) -> None:
         """Report position 0, because empty tables replace the others, until this projector runs or loads."""
@@ -196,14 +196,14 @@ class Projector:
     @asynccontextmanager
     async def held(self) -> AsyncIterator[int]:
         """Apply no commit during the block, which is given `farthest`. Then continue with the checkpoints of the database."""
-        async with self._advancing.turn:
-            yield self._advancing.highest
-            await self._advancing.load()
-            self._waiters.advance(max(self.position, self._advancing.lowest))
+        async with self._writer.turn:
+            yield self._writer.highest
+            await self._writer.load()
+            self._waiters.advance(max(self.position, self._writer.lowest))
 
     async def unpark(self, projection: str | None = None, subject: str | None = None) -> Unparked:
         """Take up what is parked: see `projections.projector.writer`. Also while this projector runs; else after `load`."""
-        return await unpark(self._log, self._advancing, projection, subject)
+        return await unpark(self._log, self._writer, projection, subject)
 
     def status(self) -> ProjectorStatus:
         """State, position, lag, rate, now."""
@@ -261,7 +261,7 @@ class Projector:
             await self._follow(until)
             return
         while True:
-            if await self._advancing.patiently(DATABASE, election.take):
+            if await self._writer.patiently(DATABASE, election.take):
                 try:
                     if await self._lead(election, until):
                         return
@@ -274,7 +274,7 @@ class Projector:
 
     async def _lead(self, election: LeaderElection, until: int | None) -> bool:
         """Follow the log while it is this one's turn; whether it has come to its end."""
-        await self._advancing.patiently(DATABASE, Migrations(self._store, self._model).pending)  # not of a newer program
+        await self._writer.patiently(DATABASE, Migrations(self._store, self._model).pending)  # not of a newer program
         self.lead.set(held=True)
         following, _ = await until_one_ends(self._follow(until), election.lost())
         if following.cancelled():
@@ -284,70 +284,70 @@ class Projector:
 
     async def _stand_by(self, election: LeaderElection) -> None:
         """Show what another process applies, until this one leads or looks again since the database was away."""
-        head = await self._advancing.patiently("the log", self._log.head)
-        self._advancing.incarnation = head.incarnation
-        await self._advancing.load()
-        self._progress.begin(self._advancing.lowest, head.last)
-        shown = self._reports.reached(self._advancing.highest)
-        log.info("projector stands by", read_model=self._model.name, position=self._advancing.lowest, head=head.last)
+        head = await self._writer.patiently("the log", self._log.head)
+        self._writer.incarnation = head.incarnation
+        await self._writer.load()
+        self._progress.begin(self._writer.lowest, head.last)
+        shown = self._reports.reached(self._writer.highest)
+        log.info("projector stands by", read_model=self._model.name, position=self._writer.lowest, head=head.last)
         backlog = Backlog(self._batch)
         async with self._reader.following(backlog, shown, None):
             try:
-                await stand_by(election, self._advancing, backlog, self._reached, self._show)
+                await stand_by(election, self._writer, backlog, self._reached, self._show)
             except StoreUnavailable as error:
                 self._progress.trouble(DATABASE, error)
                 await asyncio.sleep(next(pauses()))
 
     def _reached(self) -> None:
         self._progress.trouble(DATABASE, None)
-        self._progress.advance(self._advancing.lowest, 0)
-        self._waiters.advance(self._advancing.lowest)
+        self._progress.advance(self._writer.lowest, 0)
+        self._waiters.advance(self._writer.lowest)
 
     async def _follow(self, until: int | None) -> None:
         head = await self._begin()
-        position = self._advancing.lowest
-        await self._advancing.begin(position)
+        position = self._writer.lowest
+        await self._writer.begin(position)
         self._progress.begin(position, head.last)
         self._waiters.advance(position)
         await self._show_missed()
         log.info("projector begins", read_model=self._model.name, position=position, head=head.last)
-        backlog = Backlog(self._batch, is_urgent=lambda: self._waiters.awaited)
+        backlog = Backlog(self._batch, waiters=self._waiters.waiting)
         if head.last - position > self._batch:
             backlog.most_bytes = REPLAY_BYTES
         async with self._reader.following(backlog, position, until):
             while commits := await backlog.take():
                 self._progress.pending(_time_of(commits), commits[-1].sequence)
-                async with self._advancing.turn:
-                    await self._advancing.advance(commits, self._show)
+                async with self._writer.turn:
+                    await self._writer.advance(commits, self._show)
                 if commits[-1].sequence >= head.last:
                     backlog.most_bytes = MOST_BYTES
 
     # Beginning
 
     async def _begin(self) -> Head:
-        checkpoints = dict(await self._advancing.patiently(DATABASE, self._store.checkpoints))
+        checkpoints = dict(await self._writer.patiently(DATABASE, self._store.checkpoints))
         changed = [p for p in self._model.projections if p.name in checkpoints and checkpoints[p.name].version != p.version]
         if changed:
-            await self._advancing.patiently(DATABASE, lambda: self._store.forget(changed))
+            await self._writer.patiently(DATABASE, lambda: self._store.forget(changed))
             log.warning("projections have a new version and start at the beginning", projections=[p.name for p in changed])
-        await self._advancing.load()
-        head = await self._advancing.patiently("the log", self._log.head)
-        ahead = max((checkpoint.sequence for checkpoint in self._advancing.checkpoints.values()), default=0)
+        await self._writer.load()
+        head = await self._writer.patiently("the log", self._log.head)
+        ahead = max((checkpoint.sequence for checkpoint in self._writer.checkpoints.values()), default=0)
         waits, still = pauses(), 0
         while ahead > head.last and still < _TRIES_AHEAD:  # a leader that was elected just now may not know its own end yet
             await asyncio.sleep(next(waits))
-            before, head = head, await self._advancing.patiently("the log", self._log.head)
+            before, head = head, await self._writer.patiently("the log", self._log.head)
             still = still + 1 if head == before else 0
-        self._advancing.incarnation = head.incarnation
+        self._writer.incarnation = head.incarnation
         for projection in self._model.projections:
-            check_against(head, projection.name, self._advancing.checkpoints.get(projection.name))
+            check_against(head, projection.name, self._writer.checkpoints.get(projection.name))
         return head
 
     # Showing
 
     async def _show_missed(self) -> None:
         """Show what another process has applied and this one has not shown yet; at the beginning that is history."""
-        highest = self._advancing.highest
+        highest = self._writer.highest
         shown = self._reports.reached(highest)
         if shown < highest:
             backlog = Backlog(self._batch)
@@ -357,7 +357,7 @@ class Projector:
         self._reports.skip_to(highest)
 
     def _show(self, commits: Sequence[Commit]) -> None:
-        position = self._advancing.lowest
+        position = self._writer.lowest
         self._progress.advance(position, len(commits))
         self._reports.report(commits)
         self._waiters.advance(position)

@@ -7,7 +7,7 @@ that is ready in the event loop goes first, for a bounded number of turns. At lo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence, Sized
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from eventlog import Commit, EventLog, Unavailable
@@ -32,14 +32,14 @@ _ENOUGH = 100
 class Backlog:
     """A queue of commits between the reader and the writer, in order, bounded in commits and in bytes."""
 
-    def __init__(self, most: int, *, is_urgent: Callable[[], bool] = lambda: True) -> None:
-        """`most`: commits that are gathered, and given at once. `is_urgent`: whether a request waits for a commit."""
+    def __init__(self, most: int, *, waiters: Sized = ("a request",)) -> None:
+        """`most`: commits that are gathered, and given at once. `waiters`: the requests that wait for a commit."""
         self._most = most
         self.most_bytes = MOST_BYTES
         """Bytes of commits that are gathered, and given at once."""
         self._commits: list[Commit] = []
         self._bytes = 0
-        self._is_urgent = is_urgent
+        self._waiters = waiters
         self._end: Exception | None = None
         self._ended = False
         self._filled = asyncio.Event()
@@ -70,7 +70,7 @@ class Backlog:
             self._filled.clear()
             await self._filled.wait()
         for _ in range(_TURNS):
-            if len(self._commits) >= _ENOUGH or self._ended or self._is_urgent():
+            if len(self._commits) >= _ENOUGH or self._ended or len(self._waiters):
                 break
             await asyncio.sleep(0)
         commits, self._commits = self._commits, []
@@ -102,11 +102,11 @@ _HEAD_EVERY, _HEAD_EVERY_IF_AWAY = 5.0, 1.0
 class ProjectorReader:
     """Reads a log while a projector writes. While the log is away it retries, and reports that to the progress."""
 
-    def __init__(self, event_log: EventLog, checkpoints: CheckpointWriter, progress: ProjectorProgress, batch: int) -> None:
+    def __init__(self, event_log: EventLog, writer: CheckpointWriter, progress: ProjectorProgress, batch: int) -> None:
         """`batch`: commits that are read together at most."""
         self._log = event_log
         self._batch = batch
-        self._checkpoints = checkpoints
+        self._writer = writer
         self._progress = progress
         self.end_seen: int | None = None
         """The last sequence of the log when it was asked last; None if it was not asked yet."""
@@ -125,10 +125,10 @@ class ProjectorReader:
         waits = pauses()
         newest: Commit | None = None
         while True:
-            proof = self._checkpoints.record_at(after) if newest is None else newest.digest
+            proof = self._writer.record_at(after) if newest is None else newest.digest
             try:
                 async for commits in self._log.follow(
-                    after=after, until=until, batch=self._batch, incarnation=self._checkpoints.incarnation, proof=proof
+                    after=after, until=until, batch=self._batch, incarnation=self._writer.incarnation, proof=proof
                 ):
                     self._progress.trouble("reading the log", None)
                     waits = pauses()

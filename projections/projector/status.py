@@ -178,15 +178,11 @@ class PositionWaiters:
     def __init__(self) -> None:
         self.reached = 0
         self._failure: Exception | None = None
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        """The waiters, of which some may have given up; always the same list."""
         self._order = count()
         self._alarms: dict[float, TimerQueue] = {}
         self._given_up = 0
-
-    @property
-    def awaited(self) -> bool:
-        """Whether a sequence is waited for."""
-        return bool(self._waiting)
 
     def advance(self, sequence: int) -> None:
         """Wake the waiters of sequences up to `sequence`, which can be read now.
@@ -194,8 +190,8 @@ class PositionWaiters:
         It is lower than before if a projection restarts.
         """
         self.reached = sequence
-        while self._waiting and self._waiting[0][0] <= sequence:
-            _, _, future = heapq.heappop(self._waiting)
+        while self.waiting and self.waiting[0][0] <= sequence:
+            _, _, future = heapq.heappop(self.waiting)
             if future.done():
                 self._given_up -= 1
             else:
@@ -208,10 +204,10 @@ class PositionWaiters:
     def fail(self, error: Exception) -> None:
         """No sequence will be reached any more: present and later waiters get `error`."""
         self._failure = error
-        for _, _, future in self._waiting:
+        for _, _, future in self.waiting:
             if not future.done():
                 future.set_exception(error)
-        self._waiting.clear()
+        self.waiting.clear()
         self._given_up = 0
 
     async def wait(self, sequence: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the promise: Behind, in that time
@@ -221,7 +217,7 @@ class PositionWaiters:
         if self._failure is not None:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (sequence, next(self._order), future))
+        heapq.heappush(self.waiting, (sequence, next(self._order), future))
         alarms = self._alarms.get(timeout)
         if alarms is None:
             alarms = self._alarms[timeout] = TimerQueue(timeout)
@@ -243,7 +239,7 @@ class PositionWaiters:
     def _give_up(self) -> None:
         """Note a useless entry, and drop these entries once they are the majority: behind a stopped projector they gather."""
         self._given_up += 1
-        if self._given_up * 2 > len(self._waiting):
-            self._waiting = [entry for entry in self._waiting if not entry[2].done()]
-            heapq.heapify(self._waiting)
+        if self._given_up * 2 > len(self.waiting):
+            self.waiting[:] = [entry for entry in self.waiting if not entry[2].done()]
+            heapq.heapify(self.waiting)
             self._given_up = 0

@@ -308,13 +308,13 @@ class Unparked:
     parked: Sequence[Parked]
 
 
-async def unpark(event_log: EventLog, advancing: CheckpointWriter, projection: str | None, subject: str | None) -> Unparked:
+async def unpark(event_log: EventLog, writer: CheckpointWriter, projection: str | None, subject: str | None) -> Unparked:
     """Unpark aggregates, of one projection or all, of one aggregate or all, in the order of the log.
 
     An aggregate whose commits cannot be applied yet stays parked, at the first such commit. Raises NotParked if there is no such
     aggregate, Unavailable, StoreUnavailable.
     """
-    wanted = [one for one in advancing.parked.values() if projection in {None, one.projection} and subject in {None, one.subject}]
+    wanted = [one for one in writer.parked.values() if projection in {None, one.projection} and subject in {None, one.subject}]
     if not wanted and (projection is not None or subject is not None):
         where = " ".join(part for part in (projection, subject) if part is not None)
         raise NotParked(f"no aggregate is parked under {where}")
@@ -324,25 +324,25 @@ async def unpark(event_log: EventLog, advancing: CheckpointWriter, projection: s
     while left and len(left) != before:  # rows of one may refer to rows of another: while any is freed, the others may be next
         before = len(left)
         for one in tuple(left):
-            if await _take_up(event_log, advancing, one):
+            if await _take_up(event_log, writer, one):
                 left.remove(one)
                 freed.append(one)
-    return Unparked(freed=freed, parked=[advancing.parked[one.place] for one in left])
+    return Unparked(freed=freed, parked=[writer.parked[one.place] for one in left])
 
 
-async def _take_up(event_log: EventLog, advancing: CheckpointWriter, one: Parked) -> bool:
+async def _take_up(event_log: EventLog, writer: CheckpointWriter, one: Parked) -> bool:
     """Apply what waits of one aggregate; whether all of it is applied."""
     while True:
-        async with advancing.turn:
-            found = advancing.parked.get(one.place)
+        async with writer.turn:
+            found = writer.parked.get(one.place)
             if found is None:
                 return True
             try:
                 commits = await _waiting(event_log, found)
             except (SequenceGap, AggregateDamaged) as error:
-                await advancing.write(Batch((), {found.place: attrs.evolve(found, error=str(error), traceback="")}))
+                await writer.write(Batch((), {found.place: attrs.evolve(found, error=str(error), traceback="")}))
                 return False
-            if not commits or not await _take_up_rows(advancing, found, commits):
+            if not commits or not await _take_up_rows(writer, found, commits):
                 return False
 
 
@@ -362,35 +362,35 @@ async def _waiting(event_log: EventLog, one: Parked) -> Sequence[Commit]:
     return commits
 
 
-async def _take_up_rows(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
+async def _take_up_rows(writer: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
     """Apply the first waiting commits, and return whether to continue."""
-    projection = next((p for p in advancing.model.projections if p.name == one.projection), None)
+    projection = next((p for p in writer.model.projections if p.name == one.projection), None)
     if projection is None:  # the model of an older program has it
         return False
-    broken = await advancing.broken_of(commits)
+    broken = await writer.broken_of(commits)
     while True:
         changes, applied, error = changes_of(projection, commits, broken)
         try:
-            await _write(advancing, projection, changes, _left(one, commits, applied, error), applied)
+            await _write(writer, projection, changes, _left(one, commits, applied, error), applied)
         except RowRefused as refused:
             if len(commits) > 1:
                 commits = commits[: len(commits) // 2]
                 continue
-            await _write(advancing, projection, (), _left(one, commits, 0, refused), 0)
+            await _write(writer, projection, (), _left(one, commits, 0, refused), 0)
             return False
         return error is None
 
 
 async def _write(
-    advancing: CheckpointWriter,
+    writer: CheckpointWriter,
     projection: Projection,
     changes: Sequence[Change],
     left: Mapping[Place, Parked | None],
     applied: int,
 ) -> None:
-    before = advancing.checkpoints[projection.name]
+    before = writer.checkpoints[projection.name]
     after = attrs.evolve(before, applied=before.applied + applied)
-    await advancing.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], left))
+    await writer.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], left))
 
 
 def _left(one: Parked, commits: Sequence[Commit], done: int, error: Exception | None) -> Mapping[Place, Parked | None]:

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from projections.errors import RowRefused, StoreForeign
-from projections.model import Change, Projection, Put, Table
+from projections.model import Projection, Put, Table
 from projections.store import Checkpoint, CheckpointOutcome, Parked, Step
 
 CHECKPOINTS = "projection_checkpoints"
@@ -42,7 +42,7 @@ def quoted(name: str) -> str:
 
 
 def on_conflict(table: Table) -> str:
-    """The end of an INSERT: a row replaces the one of the same key, except in fixed columns."""
+    """The end of an INSERT: a row replaces the one of the same key."""
     others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.changing)
     action = f"UPDATE SET {others}" if others else "NOTHING"
     return f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO {action}"
@@ -77,11 +77,9 @@ def judge(steps: Iterable[Step], stored: Mapping[str, Checkpoint]) -> Checkpoint
 def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
     """The last change of each row that a step changes, by table in the projection's order.
 
-    A row keeps the first value of a fixed column. Rows that are deleted and put again are apart, after the others, and no column
-    of them is fixed. Raises RowRefused for a change that does not fit the projection's tables.
+    Raises RowRefused for a change that does not fit the projection's tables.
     """
     tables: dict[str, Rows] = {table.name: {} for table in step.projection.tables}
-    found: list[tuple[Table, Rows]] = []
     with _fitting(step):
         for change in step.changes:
             table = change.table
@@ -89,58 +87,11 @@ def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
             if isinstance(change, Put):
                 rows[table.key_of(change.row)] = change.row
             else:
-                rows[_key_of(change)] = None
+                rows[change.key if len(change.key) > 1 else change.key[0]] = None
         for table in step.projection.tables:
-            rows = tables[table.name]
-            if rows and table.timestamps:
-                _check_times(table, rows)
-            if rows and (fixed := [index for index, column in enumerate(table.columns) if column.fixed]):
-                columns = tuple(attrs.evolve(column, fixed=False) for column in table.columns)
-                found += zip((table, attrs.evolve(table, columns=columns)), _with_first_values(step, table, fixed), strict=True)
-            else:
-                found.append((table, rows))
-    return [pair for pair in found if pair[1]]
-
-
-def _with_first_values(step: Step, table: Table, fixed: Sequence[int]) -> tuple[Rows, Rows]:
-    """The last changes of a table's rows, with the first values of the fixed columns; new rows after a deletion are apart."""
-    rows: Rows = {}
-    fresh: Rows = {}
-    for change in step.changes:
-        if change.table.name != table.name:
-            continue
-        key = _key_of(change)
-        if not isinstance(change, Put):
-            rows[key] = None
-            fresh.pop(key, None)
-            continue
-        deleted = rows.get(key, ()) is None
-        before, row = fresh.get(key) if deleted else rows.get(key), change.row
-        if before is not None:
-            row = tuple(before[index] if index in fixed else value for index, value in enumerate(row))
-        (fresh if deleted else rows)[key] = row
-    return {key: row for key, row in rows.items() if key not in fresh}, fresh
-
-
-def narrowed(step: Step) -> Sequence[tuple[Table, Rows]]:
-    """The same; rows that are put with fewer columns (`Table.partial`) in all of their changes are apart, before the others."""
-    with _fitting(step):
-        narrow = {change.table.name: change.table for change in step.changes if not change.table.whole}
-        wide = {
-            (change.table.name, _key_of(change))
-            for change in (step.changes if narrow else ())
-            if change.table.whole or not isinstance(change, Put)
-        }
-    if not narrow:
-        return last_changes(step)
-    found: list[tuple[Table, Rows]] = []
-    for table, rows in last_changes(step):
-        if table.name not in narrow:
-            found.append((table, rows))
-            continue
-        found.append((narrow[table.name], {key: row for key, row in rows.items() if (table.name, key) not in wide}))
-        found.append((table, {key: row for key, row in rows.items() if (table.name, key) in wide}))
-    return [pair for pair in found if pair[1]]
+            if table.timestamps:
+                _check_times(table, tables[table.name])
+    return [(table, rows) for table in step.projection.tables if (rows := tables[table.name])]
 
 
 def _check_times(table: Table, rows: Rows) -> None:
@@ -160,9 +111,3 @@ def _fitting(step: Step) -> Iterator[None]:
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         text = f"projection {step.projection.name!r} gives a change that does not fit its tables: {error!r}"
         raise RowRefused(text) from error
-
-
-def _key_of(change: Change) -> Any:
-    if isinstance(change, Put):
-        return change.table.key_of(change.row)
-    return change.key if len(change.key) > 1 else change.key[0]

@@ -76,7 +76,6 @@ ACCOUNT = Account(id="a", owner=Owner(name="ann", tags=("x",)), cents=512)
 def test_a_column_reads_the_attribute_of_its_name_or_by_its_own_function() -> None:
     """The values have the order of the columns."""
     assert ROWS.row(ACCOUNT, sequence=7) == (7, "a", "ann", 5, '["x"]')
-    assert ROWS.partial("id").row(ACCOUNT, sequence=7) == ROWS.row(ACCOUNT, sequence=7)
     assert ACCOUNTS.row(ACCOUNT) == ("a", 512)
 
 

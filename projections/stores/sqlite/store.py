@@ -29,7 +29,7 @@ from projections.store import (
     Step,
     check_as_far,
 )
-from projections.stores.common import Rows, judge, narrowed
+from projections.stores.common import Rows, judge, last_changes
 from projections.stores.sqlite import connection, files, statements
 from projections.stores.sqlite.connection import APPLICATION_ID, LogCopier, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.files import BEAT_EVERY, DatabaseLock, Files
@@ -172,7 +172,7 @@ class SQLiteStore(SQLiteReader):
             return outcome
 
         def advance() -> CheckpointOutcome:
-            tables = [pair for step in steps for pair in narrowed(step)]
+            tables = [pair for step in steps for pair in last_changes(step)]
             try:
                 return write(tables)
             except sqlite3.IntegrityError as error:

@@ -33,9 +33,9 @@ async def test_what_is_put_is_gathered_and_taken_at_once() -> None:
     assert sequences(await gathered.take()) == list(range(1, 10))
 
 
-@pytest.mark.parametrize(("is_urgent", "first"), [(False, [1, 2]), (True, [1])])
-async def test_ready_work_goes_before_a_batch_that_no_request_waits_for(*, is_urgent: bool, first: list[int]) -> None:
-    gathered = Backlog(10, is_urgent=lambda: is_urgent)
+@pytest.mark.parametrize(("waiters", "first"), [([], [1, 2]), (["a request"], [1])])
+async def test_ready_work_goes_before_a_batch_that_no_request_waits_for(waiters: list[str], first: list[int]) -> None:
+    gathered = Backlog(10, waiters=waiters)
     await gathered.put(commits(1, 1))
     taking = asyncio.create_task(gathered.take())
     await settle()
@@ -44,7 +44,7 @@ async def test_ready_work_goes_before_a_batch_that_no_request_waits_for(*, is_ur
 
 
 async def test_a_batch_does_not_wait_for_ready_work_without_end() -> None:
-    gathered = Backlog(10, is_urgent=lambda: False)
+    gathered = Backlog(10, waiters=[])
     await gathered.put(commits(1, 1))
     taking, turns = asyncio.create_task(gathered.take()), 0
     while not taking.done():

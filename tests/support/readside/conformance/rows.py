@@ -118,33 +118,6 @@ class RowPromises(OnTables):
         )
         assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {"new": 4, "old": 7, "back": 9}
 
-    async def test_a_fixed_column_is_written_once(self, store: Store) -> None:
-        """Another row under the same key leaves it as it was."""
-        await self.made(store)
-        born = datetime(2026, 1, 1, tzinfo=UTC)
-        await store.advance([step(0, 1, person("a", 1, born=born))])
-        await store.advance([step(1, 2, person("a", 2, born=born + timedelta(days=1)))])
-        assert await store.fetch("SELECT age, born FROM people") == [{"age": 2, "born": "2026-01-01T00:00:00.000000Z"}]
-
-    async def test_a_fixed_column_does_not_depend_on_the_borders_of_batches(self, store: Store) -> None:
-        """A new row keeps its first value. A row that was deleted and is put again is a new one."""
-        await self.made(store)
-        born = [datetime(2026, 1, day, tzinfo=UTC) for day in range(1, 6)]
-        await store.advance([step(0, 1, person("old", 1, born=born[0]), person("back", 1, born=born[0]))])
-        new = [person("new", age, born=born[age]) for age in (1, 2)]
-        old = [person("old", age, born=born[age]) for age in (1, 2)]
-        back = [person("back", age, born=born[age]) for age in (3, 4)]
-        brief = [person("brief", age, born=born[age]) for age in (0, 1)]
-        gone = [Delete(PEOPLE, (name,)) for name in ("back", "brief")]
-        await store.advance([step(1, 2, *new, *old, brief[0], *gone, *back, brief[1])])
-        rows = {row["id"]: (row["age"], row["born"][:10]) for row in await self.rows(store, PEOPLE)}
-        assert rows == {
-            "new": (2, "2026-01-02"),
-            "old": (2, "2026-01-01"),
-            "back": (4, "2026-01-04"),
-            "brief": (1, "2026-01-02"),
-        }
-
     async def test_a_time_may_be_in_a_key(self, store: Store) -> None:
         """A row is found by it in any zone, to be replaced and to be deleted."""
         await self.made(store)

@@ -17,7 +17,7 @@ PEOPLE = Table(
         Column("age", "integer"),
         Column("height", "real"),
         Column("awake", "boolean"),
-        Column("born", "timestamp", fixed=True),
+        Column("born", "timestamp"),
         Column("extra", "json"),
     ),
     key=("id",),
