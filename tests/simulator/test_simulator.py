@@ -27,7 +27,7 @@ from tests.support import ROOT
 from tests.support.log.virtual_time import VirtualTimeLoop
 
 SEEDS = range(1, 61)
-FOUND = (84, 188, 399, 500, 586, 1283, 2041, 8125, 9124, 10300, 10335, 12231, 12856)
+FOUND = (84, 188, 399, 500, 586, 1084, 1283, 2041, 8125, 9124, 10300, 10335, 12231, 12856)
 """Seeds that once found a hole, in the system or in the model of it."""
 FRESH, PARTS = 200, 4
 """Runs with new seeds, and the tests that share them."""

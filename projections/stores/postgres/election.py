@@ -93,9 +93,12 @@ class PostgresElection:
         except asyncpg.InsufficientPrivilegeError as error:
             log.warning("the leader hangs, and this user may not end its session", leader=leader.holder, reason=str(error))
             return False
-        async with asyncio.timeout(QUERY_TIMEOUT):
-            while not await candidate.fetchval(_TRY, LEADER, timeout=QUERY_TIMEOUT):  # noqa: ASYNC110 - no event tells it
-                await asyncio.sleep(_POLL)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + QUERY_TIMEOUT
+        while not await candidate.fetchval(_TRY, LEADER, timeout=QUERY_TIMEOUT):
+            if loop.time() > end:  # another process was sooner
+                return False
+            await asyncio.sleep(_POLL)
         return True
 
     async def _beat(self, writer: Any, token: int) -> None:
