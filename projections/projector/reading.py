@@ -12,7 +12,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from eventlog import Commit, EventLog, Unavailable
 from eventlog.support.timers import during, until_tick
-from projections.projector.continuity import check_contiguous
 from projections.projector.status import ProjectorProgress
 from projections.projector.writer import CheckpointWriter, pauses
 
@@ -132,7 +131,6 @@ class ProjectorReader:
                 ):
                     self._progress.trouble("reading the log", None)
                     waits = pauses()
-                    check_contiguous(commits, after)
                     newest = commits[-1]
                     after = newest.sequence
                     await backlog.put(commits)

@@ -25,7 +25,7 @@ from eventlog.support.chain import beginning, fingerprints, rolled, text_of
 from projections.errors import Behind, MigrationError
 from projections.migrations import Migrations
 from projections.model import ReadModel, Table
-from projections.projector.continuity import Tip, check_against, check_contiguous
+from projections.projector.continuity import Tip, check_against
 from projections.projector.projector import Projector
 from projections.store import Mark, Reader, Snapshot
 from projections.stores.sqlite import SQLiteStore
@@ -328,7 +328,6 @@ async def audit(event_log: EventLog, model: ReadModel, *, until: int, marks: Seq
     lists: Any = event_log.follow(after=0, until=until, batch=_BATCH)
     async with aclosing(lists):
         async for commits in lists:
-            check_contiguous(commits, after)
             prints, begin = fingerprints(commits), 0
             for border in [at for at in range(after + 1, commits[-1].sequence + 1) if at in known] if known else ():
                 digest = rolled(digest, prints[begin : border - after])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog import IncarnationChanged, LogTruncated, SequenceGap
+from eventlog import IncarnationChanged, LogTruncated
 from projections.errors import CheckpointMoved, ProjectorStopped
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
@@ -20,29 +20,6 @@ from tests.support.readside import ledger
 from tests.support.readside.ledger import Book
 from tests.support.readside.projecting import running
 from tests.support.waiting import wait_until
-
-# No commit is skipped
-
-
-@pytest.mark.parametrize("fault", ["skipped", "repeated"])
-async def test_a_sequence_that_is_missing_or_comes_twice_stops_it(log: FaultyLog, book: Book, store: Store, fault: str) -> None:
-    """In the middle of a batch, and no change of that batch is written."""
-    await book.append_randomly(60, accounts=10, seed=1, batch=10)
-    getattr(log, fault).add(45)
-    projector = Projector(log, store, ledger.MODEL, batch=20)
-    error = await stopped(projector)
-    assert isinstance(error.__cause__, SequenceGap)
-    assert f"expected sequence {45 if fault == 'skipped' else 46}, found {46 if fault == 'skipped' else 45}" in str(error)
-    assert projector.position == 40
-    getattr(log, fault).clear()
-    await Projector(log, store, ledger.MODEL).run(until=60)
-    assert await equals_a_fold(log, store)
-
-
-async def test_a_hole_at_the_border_of_two_batches_stops_it(log: FaultyLog, book: Book, store: Store) -> None:
-    await book.append_randomly(40, accounts=10, seed=1, batch=10)
-    log.skipped.add(21)
-    assert isinstance((await stopped(Projector(log, store, ledger.MODEL, batch=20))).__cause__, SequenceGap)
 
 
 async def test_a_stream_that_was_created_anew_is_refused(log: FaultyLog, book: Book, store: Store) -> None:
