@@ -88,10 +88,12 @@ async def test_a_message_that_was_published_past_the_log_is_not_taken_for_the_st
         await add(log, 1)
 
 
-async def test_a_last_commit_that_cannot_be_decoded_is_damage_and_no_internal_error(log: MemoryLog) -> None:
+@pytest.mark.parametrize("damage", ["commit", "state"])
+async def test_a_last_commit_that_cannot_be_decoded_is_damage_and_no_internal_error(log: MemoryLog, damage: str) -> None:
     await add(log, 1)
-    await log.tamper(1, b"{")
-    with pytest.raises(AggregateDamaged, match="it cannot be decoded") as raised:
+    data = (await history(log))[0].data
+    await log.tamper(1, b"{" if damage == "commit" else data.replace(b'"changes":1,"total":1', b'"changes":1,"total":"one"'))
+    with pytest.raises(AggregateDamaged, match="sequence 1") as raised:
         await add(log, 1)
     assert raised.value.status == 503
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import pytest
 
-from eventlog import Context, KeyReused, OutcomeUnknown, TooLarge, Unavailable
+from eventlog import Context, KeyReused, LogDiverged, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.commands import Commands, CommandStep, Outcome, nothing_sent
 from eventlog.commands.loading import KeyUse
 from eventlog.commit import Appended, Proposal
@@ -145,6 +145,17 @@ class TestKeys:
         commits = await history(log)
         assert [commit.state.total for commit in commits] == [1, 4, 8]
         assert [commit.prev for commit in commits] == [None, *(commit.digest for commit in commits[:-1])]
+
+    async def test_a_key_in_a_commit_that_the_log_has_exchanged_is_no_answer(self, log: Slow) -> None:
+        """The tables know it from a log that was cut and has grown again."""
+
+        class OfAnotherLog:
+            async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse]:
+                return {"k": KeyUse("k", "f", subject, 1)}
+
+        await add(Commands(log), 1)
+        with pytest.raises(LogDiverged, match="sequence 1 is another commit now"):
+            await add(Commands(log, keys=OfAnotherLog()), 5, key="k", fingerprint="f")
 
     async def test_a_row_without_an_answer_is_unknown_to_each_and_repeated_with_its_keys(
         self, commands: Commands, log: Slow

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventlog import Commit, Conflict, OutcomeUnknown
+from eventlog import Commit, Conflict, OutcomeUnknown, Unavailable
 from eventlog.commands import Commands
 from eventlog.commit import Appended, Proposal
 from eventlog.port import DEADLINE
@@ -29,6 +29,15 @@ async def test_a_refusal_is_never_based_on_what_this_process_remembers(commands:
     await add(commands, 1)
     await other_writer(log, 10)
     assert (await add(commands, -5)).state.total == 6
+
+
+async def test_a_refusal_is_not_decided_on_a_log_that_lacks_a_known_commit(commands: Commands, log: Slow) -> None:
+    """Its leader is behind, or it was cut: the command would be refused on an older state."""
+    await add(commands, 1)
+    await add(commands, 10)
+    await log.cut(1)
+    with pytest.raises(Unavailable, match=r"does not have sequence 2 of test\.counter\.one now"):
+        await add(commands, -100)
 
 
 async def test_what_was_learnt_of_an_aggregate_need_not_be_read(log: Slow, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.commit import Appended
 from eventlog.errors import LogTruncated, Unavailable
-from eventlog.jetstream.api import MessageReader
+from eventlog.jetstream.api import MessageReader, StreamClosed, closed
 from eventlog.jetstream.connection import Connection, NatsReply
 from eventlog.jetstream.fence import Fence, StillLog
 
@@ -21,7 +21,8 @@ INCARNATION = "2026-11-23T00:00:00.000000Z"
 class Broker:
     """A connection that has reconnected, and a server that answers on a signal of the test."""
 
-    def __init__(self, end: int) -> None:
+    def __init__(self, end: int, **config: Any) -> None:
+        self.config = config or {"name": "TEST", "num_replicas": 1}
         self.counters = SimpleNamespace(reconnects=0, replaced=0, untaken=0)
         self.end = end
         self.answers = asyncio.Event()
@@ -31,7 +32,7 @@ class Broker:
         info = {
             "created": INCARNATION,
             "state": {"first_seq": 1, "last_seq": self.end},
-            "config": {"name": "TEST", "num_replicas": 1},
+            "config": self.config,
         }
         await self.answers.wait()
         return NatsReply(json.dumps(info).encode())
@@ -67,4 +68,14 @@ async def test_an_end_before_the_last_acknowledgement_closes_the_log_if_it_does_
             await fence.check()
     now += 1.0
     with pytest.raises(LogTruncated, match="ends at sequence 505, and 508 was acknowledged"):
+        await fence.check()
+
+
+async def test_a_stream_that_is_repaired_is_not_judged() -> None:
+    """It has the records that were restored so far: an end before the last acknowledgement means nothing."""
+    broker = Broker(end=505, **closed({"name": "TEST", "num_replicas": 1, "subjects": ["test.*"]}))
+    fence = fence_of(broker)
+    fence.stored(Appended(sequence=508, replayed=False), 505)
+    broker.answers.set()
+    with pytest.raises(StreamClosed, match="is being repaired"):
         await fence.check()

@@ -126,6 +126,18 @@ async def test_the_digests_at_the_checkpoint_are_those_of_the_whole_log(log: Mem
     assert [mark.sequence for mark in await store.marks(stream, above=MARK_EVERY)] == [2 * MARK_EVERY]
 
 
+async def test_an_older_backup_is_refused_though_a_projection_begins_at_its_start(log: MemoryLog, store: Store) -> None:
+    """Reading begins before the difference. The projection that has passed it knows another commit there."""
+    await written(log, 50)
+    await project(log, store)
+    await log.cut(30)
+    for number in range(40):
+        await Book(log).append(f"later-{number}", Opened("eve"))
+    await store.forget(ledger.MODEL.projections[:1])
+    with pytest.raises(ProjectorStopped, match="sequence 50 is another commit now"):
+        await Projector(log, store, ledger.MODEL).run()
+
+
 async def test_a_projection_that_begins_anew_is_given_the_commits_that_the_others_had(log: MemoryLog, store: Store) -> None:
     """A commit that was exchanged in the middle is found when it is read a second time."""
     await written(log, MARK_EVERY + 50)

@@ -20,7 +20,7 @@ import pytest_asyncio
 from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
 from projections.store import CheckpointOutcome, CopyPart, SchemaVersion
-from projections.stores.sqlite import SQLiteReader, SQLiteStore, connection
+from projections.stores.sqlite import SQLiteReader, SQLiteStore, connection, statements
 from projections.stores.sqlite.connection import LogCopier
 from projections.stores.sqlite.files import LONG_LEASE, LockOwner
 from projections.stores.sqlite.store import SQLiteCopies
@@ -100,6 +100,21 @@ async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQL
     writer.execute("PRAGMA max_page_count = 1000000")
     assert await store.advance(more) is CheckpointOutcome.STORED
     assert await count(store) == 4000
+
+
+async def test_rows_without_their_checkpoint_are_not_kept(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a crash between the two: one transaction has both."""
+
+    def crash(*_: object) -> None:
+        raise sqlite3.OperationalError("the process ends here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(statements, "write_checkpoints", crash)
+        with pytest.raises(ProjectionError):
+            await store.advance([step(0, 1, person("ann"))])
+    assert await count(store) == 0
+    assert await store.checkpoints() == {}
+    assert await store.advance([step(0, 1, person("ann"))]) is CheckpointOutcome.STORED
 
 
 async def test_a_lock_of_another_program_is_waited_for_and_then_said(store: SQLiteStore) -> None:
