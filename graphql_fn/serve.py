@@ -32,10 +32,6 @@ from servicekit import (
 )
 from servicekit.access import TokenModel
 
-_PROBES = {"/livez": "live", "/health": "live", "/readyz": "ready", "/_/health": "live", "/_/ready": "ready"}
-"""The last two are the function platform's."""
-
-
 _PIECE = 0.0005
 """Seconds for which another thread may keep the event loop waiting: threads prepare queries, and read rows."""
 
@@ -76,6 +72,7 @@ async def opened(settings: Settings) -> AsyncIterator[Application]:
         gateway = Gateway(
             evaluators,
             edge.metrics.registry,
+            check_origin=guard.check_origin,
             page=page.by_path["/"],
             streams=Streams(most=settings.max_subscribers),
             owners={model.function.name: model.tokens.service for model in models},
@@ -83,7 +80,7 @@ async def opened(settings: Settings) -> AsyncIterator[Application]:
         figures = Part("read models", collect=partial(read_model_figures, models))
         parts = ProcessParts(*(part for model in models for part in model.replica.parts), figures)
         edge.metrics.registry.register(parts)
-        app = build_application(TABLE, gateway, edge, health=parts.health(), probes=_PROBES, pages=page)
+        app = build_application(TABLE, gateway, edge, health=parts.health(), pages=page)
         app.on_shutdown.append(gateway.streams.close)
         async with parts.running():
             yield app, edge

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import TypeVar
@@ -18,6 +18,11 @@ from httpkit.routes import Route
 from httpkit.server.guard import add_cross_origin_headers
 
 S = TypeVar("S")
+LIVE = ("/livez", "/health", "/_/health")
+"""Paths of the probe of life; function platforms ask the last one."""
+READY = ("/readyz", "/_/ready")
+METRICS = "/metrics"
+OPENAPI = "/api/openapi.json"
 _PROBE = EdgePolicy(open=True, capped=False, quiet=True)
 _STREAM = EdgePolicy(capped=False)
 _OPEN = EdgePolicy(open=True)
@@ -87,12 +92,11 @@ def build_application(
     edge: Edge,
     *,
     health: Health,
-    probes: Mapping[str, str] | None = None,
     pages: Pages | None = None,
 ) -> web.Application:
     """The application. `services` reaches the handlers through their Call.
 
-    `probes` maps paths to `live` or `ready` (default: `/livez`, `/health` and `/readyz`). Raises ValueError or TypeError for a
+    Each path of the table is also served with a slash at its end. Raises ValueError or TypeError for a
     table that cannot be served or described.
     """
     operations: list[Operation[S]] = [Operation(route, services, edge) for route in table]
@@ -104,16 +108,16 @@ def build_application(
         policy = (
             attrs.evolve(_STREAM, scope=route.scope)
             if route.is_stream
-            else EdgePolicy(
-                open=route.open, same_origin=route.same_origin, streams=route.streams, scope=route.scope, kept=route.kept
-            )
+            else EdgePolicy(open=route.open, streams=route.streams, scope=route.scope, kept=route.kept)
         )
-        for path in (route.path, f"{route.path}/") if edge.trailing_slash else (route.path,):
+        for path in (route.path, f"{route.path}/"):
             found.add(route.method, path, operation.handle, policy, head=not route.is_stream)
-    for path, probe in (probes or {"/livez": "live", "/health": "live", "/readyz": "ready"}).items():
-        found.add("GET", path, health.live if probe == "live" else health.ready, _PROBE)
-    found.add("GET", edge.metrics_path, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))
-    found.add("GET", edge.openapi_path, _document(openapi.encoded(operations, edge)), EdgePolicy())
+    for path in LIVE:
+        found.add("GET", path, health.live, _PROBE)
+    for path in READY:
+        found.add("GET", path, health.ready, _PROBE)
+    found.add("GET", METRICS, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))
+    found.add("GET", OPENAPI, _document(openapi.encoded(operations, edge)), EdgePolicy())
     for path, asset in pages.by_path.items() if pages is not None else ():
         found.add("GET", path, asset.answer, _OPEN)
     app = web.Application(client_max_size=edge.max_body)

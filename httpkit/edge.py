@@ -270,9 +270,6 @@ class Edge:
     sequence. `unseen` gives what is awaited before a handler asks the tables, None if they have every command that this process
     has answered. `written` is awaited before the answer to a command, with its sequence and whether the route is immediate: the
     answer follows once reads show what was written. `kept` keeps the answers of routes that are marked so.
-
-    For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
-    with a slash at its end as well.
     """
 
     title: str
@@ -292,11 +289,7 @@ class Edge:
     unseen: Callable[[], Awaitable[object] | None] | None = None
     written: Callable[[int, bool], Awaitable[object]] | None = None
     kept: KeptAnswers | None = None
-    openapi_path: str = "/api/openapi.json"
-    metrics_path: str = "/metrics"
     session_path: str = "/api/session"
-    also_json: frozenset[str] = frozenset()
-    trailing_slash: bool = False
 
     @property
     def problems(self) -> Problems:
@@ -308,13 +301,11 @@ class Edge:
 class EdgePolicy:
     """How requests for one handler are treated: `open` without a token, `capped` by max_in_flight, `quiet` in the log.
 
-    `open` may be a function of the request. `same_origin`: pages of other origins are refused, also for a method that changes
-    nothing, unless the request is open. `scope` is the scope that a token needs. `streams` tells of a request whether it
-    asks for an event stream, which is not capped. `kept`: answers are given again while the tables are the same.
+    `open` may be a function of the request. `scope` is the scope that a token needs. `streams` tells of a request whether it asks
+    for an event stream, which is not capped. `kept`: answers are given again while the tables are the same.
     """
 
     open: bool | Callable[[web.Request], bool] = False
-    same_origin: bool = False
     capped: bool = True
     quiet: bool = False
     streams: Callable[[web.Request], bool] | None = None
@@ -423,7 +414,7 @@ class _Guarded:
         try:
             guard = self._edge.guard
             is_open = policy.open if isinstance(policy.open, bool) else policy.open(request)
-            guard.check(request, same_origin=policy.same_origin and not is_open)
+            guard.check(request)
             caller = await guard.identify(request, policy.scope, is_open=is_open)
             if policy.capped and self._entrance.in_flight > self._edge.max_in_flight:
                 raise Busy(f"more than {self._edge.max_in_flight} requests are being answered; try again")
@@ -521,7 +512,6 @@ class Operation(Generic[S]):
         self.binder: Binder[Any] = Binder(
             route.request_type,
             invalid=edge.invalid,
-            refuse_unknown=route.unknown == "refuse",
             resumes=route.is_stream,
         )
         self._services = services
@@ -565,7 +555,7 @@ class Operation(Generic[S]):
         """The body as the binder takes it (None: there is none), and the bytes that an idempotency key stands for."""
         binder = self.binder
         if request.body_exists:  # clients name a type also if they send nothing
-            check_media(request, binder.media, also_json=self._edge.also_json)
+            check_media(request, binder.media)
         raw = await read_body(request, limit=self._max_body, deadline=self._edge.body_deadline)
         if binder.takes_raw:
             assert binder.payload is not None

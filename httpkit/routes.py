@@ -165,13 +165,12 @@ class Route(Generic[S]):
     """One operation.
 
     `status` is the status of success (204 if the handler returns nothing), `also` other statuses of answers, `errors` the
-    statuses of errors in addition to the errors of every route. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
-    whether members of the body that the request class does not have are ignored or refused. `max_body` in bytes and
-    `time_limit` in seconds override the edge's (infinity: the handler limits its time). A read that has one may ask other hosts,
-    which takes long. So it is not called inside the edge's `moment`, and names the sequence of its answer itself. `open`: no
-    token is needed, or none for requests for which the function is true. `same_origin`: a page of another origin is refused, as
-    it is for changes; an open request is not. `scope` of the token that it needs: by default `read` for a method that changes no
-    data, else `write`. `produces` are the media types of a handler that returns its own StreamResponse.
+    statuses of errors in addition to the errors of every route. `idempotent`: the operation takes an Idempotency-Key. `max_body`
+    in bytes and `time_limit` in seconds override the edge's (infinity: the handler limits its time). A read that has one may ask
+    other hosts, which takes long. So it is not called inside the edge's `moment`, and names the sequence of its answer itself.
+    `open`: no token is needed, or none for requests for which the function is true. `scope` of the token that it needs: by
+    default `read` for a method that changes no data, else `write`. `produces` are the media types of a handler that returns its
+    own StreamResponse.
     `events` makes it an event stream: names of events and the classes of their data.
     `csv` is the class of the rows of a list that is also answered as CSV. `streams` is true for requests of an event stream, if
     the route also has other answers. Such a stream has no time limit and does not count as a request in flight.
@@ -190,11 +189,9 @@ class Route(Generic[S]):
     also: Sequence[int] = attrs.field(default=(), kw_only=True)
     errors: Sequence[int] = attrs.field(default=(), kw_only=True)
     idempotent: bool = attrs.field(default=False, kw_only=True)
-    unknown: Literal["ignore", "refuse"] = attrs.field(default="ignore", kw_only=True)
     max_body: int | None = attrs.field(default=None, kw_only=True)
     time_limit: float | None = attrs.field(default=None, kw_only=True)
     open: bool | Callable[[web.Request], bool] = attrs.field(default=False, kw_only=True)
-    same_origin: bool = attrs.field(default=False, kw_only=True)
     scope: Scope = attrs.field(kw_only=True)
     produces: Sequence[str] = attrs.field(default=(), kw_only=True)
     events: Mapping[str, Any] | None = attrs.field(default=None, kw_only=True)

@@ -77,9 +77,6 @@ SERVICE = Service(
         error_key="error",
         invalid=HTTPStatus.UNPROCESSABLE_ENTITY,
         session_path="/api/v1/session",
-        openapi_path="/openapi.json",
-        also_json=frozenset({"application/x-www-form-urlencoded"}),  # the default of curl
-        trailing_slash=True,
     ),
     declared=_declared,
     people=_people,

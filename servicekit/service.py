@@ -159,15 +159,15 @@ class Service:
     """A service over one read model and the stream that it is made from.
 
     `deciders` are the rules of its aggregates, `routes` its API. `show` gives the frames of an event for the event stream, any
-    number of them; `events` are the names and data classes of these frames. With `events` there is a route at `events_path`.
+    number of them; `events` are the names and data classes of these frames. With `events` there is a route at `/api/events`.
     `show` gets the state before the events of a commit that `needs_previous_state`, which may cost a read of the log.
     `pages` are served besides the API. `tokens` are its personal tokens, which its read model has by
     `servicekit.access.tokens.with_tokens`; without them there is one token, the setting `auth_token`.
 
     `settings` is its settings class. `edge` is the form of the API's answers; guard, position and limits come from settings and
     read model. `declared` gives the streams that have to be on the broker: by default the model's stream, as `streams_file`
-    declares it, else with the categories of the registry. `people` makes the cipher for personal fields. `probes` maps paths to
-    `live` or `ready`. `parts` puts a larger service together.
+    declares it, else with the categories of the registry. `people` makes the cipher for personal fields. `parts` puts a larger
+    service together.
     """
 
     model: ReadModel
@@ -179,7 +179,6 @@ class Service:
     show: Callable[[EventChange], Iterable[Frame]] = _nothing
     needs_previous_state: Callable[[Commit], bool] = lambda _: False
     events: Mapping[str, Any] = attrs.field(factory=dict)
-    events_path: str = "/api/events"
     pages: Pages | None = None
     tokens: TokenModel | None = None
     settings: type[ServiceSettings] = ServiceSettings
@@ -191,7 +190,6 @@ class Service:
     streams_file: Path | None = None
     declared: Callable[[Any], Declarations] | None = None
     people: Callable[[Connection], PersonalDataCipher] | None = None
-    probes: Mapping[str, str] | None = None
     parts: Callable[[Running, Any], Parts] = _only_itself
 
     def __attrs_post_init__(self) -> None:
@@ -330,9 +328,7 @@ class Service:
         edge.metrics.registry.register(side.parts)
         if parts.measure is not None:
             edge.metrics.ask(parts.measure)
-        app = build_application(
-            self.table, parts.services, edge, health=side.parts.health(), probes=self.probes, pages=self.pages
-        )
+        app = build_application(self.table, parts.services, edge, health=side.parts.health(), pages=self.pages)
         app.on_shutdown.extend((side.hub.close, *parts.closing))
         return app
 
@@ -343,7 +339,7 @@ class Service:
         if self.events:
             summary = "Follow the events"
             events = {**self.events, **OF_EVERY_STREAM}
-            more.append(Route("GET", self.events_path, follow_events, summary=summary, tags=("events",), events=events))
+            more.append(Route("GET", "/api/events", follow_events, summary=summary, tags=("events",), events=events))
         if all(route.handler is not show_projections for route in self.routes):
             more.append(projections_route("/api/projections"))
         return (*self.routes, *more)

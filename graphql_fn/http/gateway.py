@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 
 from aiohttp import web
@@ -26,8 +26,8 @@ class NoSuchFunction(GraphqlFnError):
 class Gateway:
     """The functions that are served, by name, and how many requests came to what.
 
-    `page` is what a browser gets that asks for the address of a function, `streams` sends events. `owners` are the services
-    whose data functions show: a token of another service does not open them.
+    `check_origin` refuses a page of another origin. `page` is what a browser gets that asks for the address of a function,
+    `streams` sends events. `owners` are the services whose data functions show: a token of another service does not open them.
     """
 
     def __init__(
@@ -35,12 +35,14 @@ class Gateway:
         evaluators: Sequence[Evaluator],
         registry: CollectorRegistry,
         *,
+        check_origin: Callable[[web.Request, str], None],
         page: Asset,
         streams: Streams | None = None,
         owners: Mapping[str, str] | None = None,
     ) -> None:
         self._owners = owners or {}
         self._evaluators = {evaluator.function.name: evaluator for evaluator in evaluators}
+        self._check_origin = check_origin
         self._page = page
         self.streams = streams or Streams()
         self._outcomes: dict[tuple[str, QueryOutcome | None], int] = {}
@@ -56,6 +58,10 @@ class Gateway:
         owner = self._owners.get(name)
         if owner is not None and caller.realm not in (None, owner):
             raise NotPermitted(f"the function {name!r} takes tokens of {owner}, and this is one of {caller.realm}")
+
+    def admit_query(self, http: web.Request) -> None:
+        """Raise Forbidden for a query in an address by a page of another origin: it changes nothing, and causes work."""
+        self._check_origin(http, "queries")
 
     async def answer(self, name: str, request: HttpRequest, http: web.Request) -> web.Response:
         """The answer of a function. It is given up if the client leaves. Raises NoSuchFunction."""

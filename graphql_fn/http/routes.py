@@ -58,6 +58,7 @@ async def ask(request: Get, call: Call[Gateway]) -> web.StreamResponse:
     asked = _http_request(call, call.http.query)
     if _is_page(call.http):
         return await call.services.page(request.name, call.http)
+    call.services.admit_query(call.http)
     call.services.admit(request.name, call.caller)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
@@ -119,7 +120,6 @@ TABLE: tuple[Route[Gateway], ...] = (
         streams=_is_stream,
         time_limit=inf,
         open=_is_page,
-        same_origin=True,
     ),
 )
 

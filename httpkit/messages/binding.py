@@ -7,7 +7,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from http import HTTPStatus
 from typing import Any, Generic, NoReturn, TypeVar, cast, get_origin
@@ -46,6 +46,7 @@ _EXPONENTS = range(-324, 309)
 _OUT_OF_RANGE = "the body has a number that is too long or out of range"
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 """A string without an end is a string too: no part of a body is looked at twice, which would take quadratic time."""
+_FORM = "application/x-www-form-urlencoded"
 _JSON_MEDIA = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
 
 
@@ -53,10 +54,10 @@ class ClientGone(ConnectionResetError):
     """The client has closed the connection, or had to be cut off: no answer can be sent."""
 
 
-def check_media(request: web.Request, media: tuple[str, ...] = (), *, also_json: Container[str] = ()) -> None:
+def check_media(request: web.Request, media: tuple[str, ...] = ()) -> None:
     """Refuse a body of another media type than those (JSON if none is named). A body without a type is taken as it is.
 
-    Media types of `also_json` count as JSON. Raises UnsupportedMedia.
+    A form counts as JSON, because curl names that type by default. Raises UnsupportedMedia.
     """
     headers = request.headers
     coding = headers.get(CONTENT_ENCODING)
@@ -66,7 +67,7 @@ def check_media(request: web.Request, media: tuple[str, ...] = (), *, also_json:
     if named is None or "*/*" in media or (named == "application/json" and not media):
         return
     given = request.content_type.lower()
-    if not (_takes(given, media) if media else given in also_json or _JSON_MEDIA.fullmatch(given)):
+    if not (_takes(given, media) if media else given == _FORM or _JSON_MEDIA.fullmatch(given)):
         raise UnsupportedMedia(f"a body of type {given!r} is not taken here; possible: {', '.join(media) or 'application/json'}")
     charset = (request.charset or "utf-8").lower()
     if charset not in {"utf-8", "utf8", "us-ascii"}:
@@ -261,8 +262,8 @@ class BoundField:
 class Binder(Generic[R]):
     """Makes instances of one request class.
 
-    `invalid` is the status if a body can be read and cannot be right. An unknown query parameter is an error, because a
-    misspelt filter would select everything. Unknown members are errors if `refuse_unknown` is set, and ignored otherwise.
+    `invalid` is the status if a body can be read and cannot be right. An unknown query parameter or member of the body is an
+    error: a misspelt filter would select everything, and a misspelt setting would have no effect.
     `resumes`: the route is an event stream, which reads the query parameter `last_event_id`.
     """
 
@@ -271,7 +272,6 @@ class Binder(Generic[R]):
         cls: type[R],
         *,
         invalid: HTTPStatus,
-        refuse_unknown: bool,
         resumes: bool = False,
     ) -> None:
         self.cls = cls
@@ -294,7 +294,6 @@ class Binder(Generic[R]):
         self._known_members = {field.name for field in self.members}
         self.personal = frozenset(field.name for field in self.members if field.spec.personal)
         """The members of the body that are about a person."""
-        self._refuse_unknown = refuse_unknown
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -321,9 +320,9 @@ class Binder(Generic[R]):
         if query:
             unknown = sorted(query.keys() - self._known_parameters)
             errors.extend((self._unknown_parameter(name), HTTPStatus.BAD_REQUEST) for name in unknown)
-        if self._refuse_unknown and self.members and isinstance(body, dict):
-            members = body.keys() - self._known_members
-            errors.extend((FieldError("is unknown", f"#/{escape(name)}"), self._invalid) for name in sorted(members))
+        if self.members and isinstance(body, dict):
+            unknown = sorted(body.keys() - self._known_members)
+            errors.extend((self._unknown_member(name), self._invalid) for name in unknown)
         if errors:
             statuses = {status for _, status in errors}
             first = next((status for status in (*_PRECEDENCE, self._invalid) if status in statuses), max(statuses))
@@ -392,6 +391,9 @@ class Binder(Generic[R]):
             base = field.error("").pointer
             for pointer, detail in flat_problems(error, base or "#"):
                 errors.append((FieldError(detail, pointer) if base else field.error(detail), status))
+
+    def _unknown_member(self, name: str) -> FieldError:
+        return FieldError(f"is unknown{suggestion(name, self._known_members)}", f"#/{escape(name)}")
 
     def _unknown_parameter(self, name: str) -> FieldError:
         return FieldError(f"is unknown{suggestion(name, self._known_parameters)}", parameter=name)

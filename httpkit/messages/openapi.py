@@ -232,7 +232,7 @@ def _operation(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[
     if parameters := _parameters(operation, edge, schemas):
         found["parameters"] = parameters
     if binder.takes_body:
-        found["requestBody"] = _body(binder, schemas, closed=route.unknown == "refuse")
+        found["requestBody"] = _body(binder, schemas)
     found["responses"] = _success(operation, edge, schemas) | _errors(operation, edge)
     return found
 
@@ -293,14 +293,14 @@ def _without_null(schema: Schema) -> Schema:
     return schema
 
 
-def _body(binder: Binder[Any], schemas: Schemas, *, closed: bool) -> dict[str, Any]:
+def _body(binder: Binder[Any], schemas: Schemas) -> dict[str, Any]:
     if binder.payload is not None:
         media = binder.media or ("application/json",)
         schema = schemas.field(binder.payload.attribute, "request")
         text = {"type": "string"}
         content = {name: {"schema": schema if _is_json(name) or schema.get("type") == "string" else text} for name in media}
         return {"required": binder.payload.required, "content": content}
-    schema = schemas.object(binder.cls, "request", closed=closed)
+    schema = schemas.object(binder.cls, "request", closed=True)
     required = any(field.required for field in binder.members)
     return {"required": required, "content": {"application/json": {"schema": schema}}}
 

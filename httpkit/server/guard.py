@@ -213,17 +213,12 @@ class Guard:
         """Whether a request without a token is refused."""
         return self.knows_tokens and self.required
 
-    def check(self, request: web.Request, *, same_origin: bool = False) -> None:
-        """Check the host, and the origin of a change. Raises Misdirected, Malformed, Forbidden.
-
-        `same_origin`: check the origin of a request that changes nothing as well, because it causes work.
-        """
+    def check(self, request: web.Request) -> None:
+        """Check the host, and the origin of a change. Raises Misdirected, Malformed, Forbidden."""
         if self.hosts is not None:
             self._check_host(request)
         if request.method not in SAFE:
-            self._check_origin(request, "changes")
-        elif same_origin:
-            self._check_origin(request, "queries")
+            self.check_origin(request, "changes")
 
     async def identify(self, request: web.Request, scope: Scope, *, is_open: bool) -> Caller:
         """Return the caller. Raises Unauthorized, NotPermitted, and the errors of `access`. `is_open`: no token is asked for."""
@@ -267,7 +262,8 @@ class Guard:
         if _without_port(host) not in self.hosts:
             raise Misdirected(f"this service is not {host!r}; allow that host in its configuration if it should be")
 
-    def _check_origin(self, request: web.Request, refused: str) -> None:
+    def check_origin(self, request: web.Request, refused: str) -> None:
+        """Raise Forbidden for a page of another origin; `refused` names what is not taken from it."""
         headers = request.headers
         origin = headers.get("Origin")
         if origin in self.origins:

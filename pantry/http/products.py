@@ -22,6 +22,9 @@ from servicekit import answer
 _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
+_WITHOUT_EFFECT = "of an answer; it has no effect here"
+
+
 @message
 class ListProducts:
     """Which products to list."""
@@ -93,11 +96,20 @@ class GivenProduct(ProductValues):
 
 @message
 class ChangedProduct(DescribedProduct):
-    """The values of a product, and the factor if its unit changes. A missing minimum becomes 0, or is converted by the factor."""
+    """The values of a product, and the factor if its unit changes. A missing minimum becomes 0, or is converted by the factor.
+
+    A client may send a product as it was answered: members that it cannot change have no effect.
+    """
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, otherwise=_WRONG)
     min_stock: int | Unset = amount(default=UNSET, null=0, description="from this stock down it is low, in the new unit")
     factor: Decimal | None = unit_factor(description="how many of the new unit one of the present unit is: converts the stock")
+    answered_ean13: str | None = member(name="ean13", default=None, description=_WITHOUT_EFFECT)
+    current_stock: Decimal | None = member(default=None, description=_WITHOUT_EFFECT)
+    active: bool | None = member(default=None, description=_WITHOUT_EFFECT)
+    created_at: str | None = member(default=None, description=_WITHOUT_EFFECT)
+    updated_at: str | None = member(default=None, description=_WITHOUT_EFFECT)
+    counted_at: str | None = member(default=None, description=_WITHOUT_EFFECT)
 
 
 async def list_products(request: ListProducts, call: Call[Services]) -> Answer[Sequence[ProductBody]]:
@@ -195,7 +207,6 @@ ROUTES = (
         status=201,
         errors=(409,),
         idempotent=True,
-        unknown="refuse",  # with a code as a member, the caller expects a product under that code
     ),
     Route("POST", _ONE, create_product, summary="Create a product", tags=_TAGS, status=201, errors=(409,), idempotent=True),
     Route("GET", _ONE, get_product, summary="Look at a product", tags=_TAGS, errors=(404,), kept=True),

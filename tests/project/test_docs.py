@@ -35,6 +35,7 @@ from graphql_fn.http.routes import pages as graphql_pages
 from graphql_fn.serve import read_model_figures
 from graphql_fn.settings import SETTINGS as GRAPHQL_SETTINGS
 from graphql_fn.settings import Settings as GraphqlSettings
+from httpkit.application import METRICS, OPENAPI
 from httpkit.edge import Edge
 from httpkit.messages.fields import attributes_of
 from httpkit.server.guard import Guard
@@ -137,7 +138,7 @@ def test_every_route_and_setting_of_the_pantry_is_shown() -> None:
 
 def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
     registry = CollectorRegistry()
-    Gateway([Evaluator(HELLO)], registry, page=graphql_pages().by_path["/"])
+    Gateway([Evaluator(HELLO)], registry, check_origin=Guard().check_origin, page=graphql_pages().by_path["/"])
     registry.register(ProcessParts(Part("read models", collect=partial(read_model_figures, ()))))
     metrics = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
     routes = [f"{route.method} {route.path}" for route in GRAPHQL_TABLE]
@@ -148,7 +149,7 @@ def test_every_route_is_shown() -> None:
     edge = Edge(title="", version="", guard=Guard(token="a token"))
     routes = [*TABLE, *edge.guard.routes(edge.session_path)]
     names = [f"{route.method} {route.path}" for route in routes]
-    probes = [f"GET {path}" for path in ("/", "/livez", "/health", "/readyz", edge.metrics_path, edge.openapi_path)]
+    probes = [f"GET {path}" for path in ("/", "/livez", "/health", "/readyz", METRICS, OPENAPI)]
     assert missing([*names, *probes], text("docs/reference/api.md")) == []
 
 

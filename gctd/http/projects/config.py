@@ -124,6 +124,6 @@ _TAGS = ("repo config",)
 
 ROUTES = (
     Route("GET", _PATH, get_repo_config, summary="Settings of a project", tags=_TAGS, errors=(404, 409)),
-    Route("POST", _PATH, set_repo_config, summary="Change settings", tags=_TAGS, status=200, errors=(404, 409), unknown="refuse"),
+    Route("POST", _PATH, set_repo_config, summary="Change settings", tags=_TAGS, status=200, errors=(404, 409)),
     Route("DELETE", _PATH, remove_repo_config, summary="Remove settings", tags=_TAGS, errors=(404, 409)),
 )

@@ -32,6 +32,7 @@ from graphql_fn.settings import Settings
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.monitoring import Health
+from httpkit.server.guard import Guard
 from pantry.domain import product
 from pantry.domain.ledger import PRODUCT
 from pantry.domain.product import Details, MovementRecorded, MovementType, ProductCreated
@@ -318,7 +319,7 @@ async def test_statements_end_at_the_deadline_and_no_other_query_waits_for_them(
 async def _served(evaluator: Evaluator) -> AsyncIterator[server.Application]:
     edge = Edge(title="test", version="0")
     page = pages()
-    services = Gateway([evaluator], edge.metrics.registry, page=page.by_path["/"])
+    services = Gateway([evaluator], edge.metrics.registry, check_origin=Guard().check_origin, page=page.by_path["/"])
     yield build_application(TABLE, services, edge, health=Health({})), edge
 
 

@@ -27,7 +27,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 
 
 async def test_the_document_is_sound_and_each_operation_has_a_summary_and_its_errors(server: Server) -> None:
-    document: dict[str, Any] = (await server.ask("GET", "/openapi.json")).body
+    document: dict[str, Any] = (await server.ask("GET", "/api/openapi.json")).body
     OpenAPIV31SpecValidator(document).validate()
     for path, item in document["paths"].items():
         for method, operation in item.items():
@@ -38,7 +38,7 @@ async def test_the_document_is_sound_and_each_operation_has_a_summary_and_its_er
 
 
 async def test_an_event_stream_resumes_by_the_query_that_the_document_names(server: Server, code: str) -> None:
-    document: dict[str, Any] = (await server.ask("GET", "/openapi.json")).body
+    document: dict[str, Any] = (await server.ask("GET", "/api/openapi.json")).body
     names = {parameter["name"] for parameter in document["paths"]["/api/v1/events"]["get"]["parameters"]}
     assert "last_event_id" in names
     await server.create(code)
@@ -58,7 +58,7 @@ async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path, fuzzin
     await server.create(code, category_id=category)
     await server.moved("in", 10, code)
     await schemathesis(
-        f"{server.url}/openapi.json",
+        f"{server.url}/api/openapi.json",
         tmp_path,
         seed=seed if fuzzing else None,
         hooks="tests.support.pantry.formats",
