@@ -24,17 +24,17 @@ from servicekit.access.tokens import (
     FIND,
     SHARED,
     ClaimPairing,
-    CloseSession,
-    OfferPairing,
-    OpenSession,
+    PairingOffered,
     Session,
+    SessionClosed,
+    SessionOpened,
     SessionText,
     Token,
     TokenFull,
     TokenModel,
     TokenRefused,
     TokenText,
-    UseToken,
+    TokenUsed,
     digest,
     token_of,
 )
@@ -178,7 +178,7 @@ class ServiceAccess:
         now, made = self.now(), SessionText.make(caller.token)
         token = None if caller.token == SHARED else await self.directory.find(caller.token)
         end = end_of(token, now + SESSION)
-        command = OpenSession(session=made.id, digest=self.digest_of(made), expires_at=end, at=now)
+        command = SessionOpened(session=made.id, digest=self.digest_of(made), expires_at=end, at=now)
         await self.commands.execute(self.directory.tokens.decider, made.token, command, Context(actor=caller.actor))
         return made.reveal(), int((end - now).total_seconds())
 
@@ -191,7 +191,7 @@ class ServiceAccess:
     async def end_session(self, session: str, caller: Caller) -> None:
         """End a session of the caller's token, or withdraw a code. This process knows at once. Raises as `Commands.execute`."""
         assert caller.token is not None, "a session is of a token"
-        command = CloseSession(session=session, at=self.now())
+        command = SessionClosed(session=session, at=self.now())
         await self.commands.execute(self.directory.tokens.decider, caller.token, command, Context(actor=caller.actor))
         await self.directory.find_newest(caller.token)
 
@@ -221,7 +221,7 @@ class ServiceAccess:
 
     async def _noted(self, id_: str, at: datetime) -> None:
         try:
-            await self.commands.execute(self.directory.tokens.decider, id_, UseToken(at=at))
+            await self.commands.execute(self.directory.tokens.decider, id_, TokenUsed(at=at))
         except Exception as error:  # noqa: BLE001 - a request is not refused because its token's use cannot be noted
             _log.info("use of a token not noted", token=id_, reason=str(error))
 
@@ -282,7 +282,7 @@ class Devices:
             raise NotPermitted(f"a device cannot get the scope {wanted}: {caller.name!r} has the scope {caller.scope}")
         now, made = self._access.now(), SessionText.make(caller.token)
         end = now + CODE
-        command = OfferPairing(
+        command = PairingOffered(
             pairing=made.id, digest=self._access.digest_of(made), name=name, scope=wanted.value, expires_at=end, at=now
         )
         await self._access.commands.execute(self._decider, caller.token, command, Context(actor=caller.actor))

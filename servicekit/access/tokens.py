@@ -234,54 +234,6 @@ class NoSuchToken(EventLogError):
 
 
 @attrs.frozen(kw_only=True)
-class IssueToken:
-    """Issue a token; fields as in `TokenIssued`."""
-
-    id: str
-    name: str
-    scope: str
-    digest: str
-    expires_at: datetime | None
-    at: datetime
-
-
-@attrs.frozen(kw_only=True)
-class UseToken:
-    """Note that a request had the token."""
-
-    at: datetime
-
-
-@attrs.frozen(kw_only=True)
-class RevokeToken:
-    """Revoke the token and end its sessions."""
-
-    at: datetime
-
-
-@attrs.frozen(kw_only=True)
-class OpenSession:
-    """Open a session; fields as in `SessionOpened`."""
-
-    session: str
-    digest: str
-    expires_at: datetime
-    at: datetime
-
-
-@attrs.frozen(kw_only=True)
-class OfferPairing:
-    """Offer a code that signs in one device; fields as in `PairingOffered`."""
-
-    pairing: str
-    digest: str
-    name: str
-    scope: str
-    expires_at: datetime
-    at: datetime
-
-
-@attrs.frozen(kw_only=True)
 class ClaimPairing:
     """Open the session of a pairing code, which is used up then. `digest` is the digest of the secret in the cookie."""
 
@@ -291,46 +243,34 @@ class ClaimPairing:
     at: datetime
 
 
-@attrs.frozen(kw_only=True)
-class CloseSession:
-    """End a session, or withdraw a pairing code."""
-
-    session: str
-    at: datetime
-
-
-TokenCommand = IssueToken | UseToken | RevokeToken | OpenSession | OfferPairing | ClaimPairing | CloseSession
+TokenCommand = TokenEvent | ClaimPairing
+"""A command is the event that is to happen, or the claim of a pairing code, which the state completes."""
 
 
 def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
     """Return the events of a command. Raises NoSuchToken, TokenRefused, TokenFull."""
     match command:
-        case IssueToken():
+        case TokenIssued():
             if state is not None:
                 raise TokenRefused(f"there is a token with the id {command.id}")
-            return [TokenIssued(**attrs.asdict(command))]
-        case OpenSession():
+            return [command]
+        case SessionOpened() | PairingOffered():
             _check_valid(state, command.at)
-            opened = SessionOpened(**attrs.asdict(command))
-            return [*_ended_for(opened, state), opened]
-        case OfferPairing():
-            _check_valid(state, command.at)
-            offered = PairingOffered(**attrs.asdict(command))
-            return [*_ended_for(offered, state), offered]
+            return [*_ended_for(command, state), command]
     if state is None:
         raise NoSuchToken("there is no such token: `token list` shows the tokens")
     match command:
-        case UseToken():
+        case TokenUsed():
             is_new = state.used_at is None or command.at - state.used_at >= COARSE
-            return [TokenUsed(at=command.at)] if is_new and state.is_valid(command.at) else []
-        case RevokeToken():
-            return [] if state.revoked_at is not None else [TokenRevoked(at=command.at)]
+            return [command] if is_new and state.is_valid(command.at) else []
+        case TokenRevoked():
+            return [] if state.revoked_at is not None else [command]
+        case SessionClosed():
+            is_there = command.session in {each.id for each in state.sessions} | {each.id for each in state.pairings}
+            return [command] if is_there else []
         case ClaimPairing():
             claimed = _claimed(command, state)
             return [*_ended_for(claimed, state), claimed]
-        case CloseSession():
-            is_there = command.session in {one.id for one in state.sessions} | {one.id for one in state.pairings}
-            return [SessionClosed(session=command.session, at=command.at)] if is_there else []
 
 
 def _check_valid(state: Token | None, at: datetime) -> None:
@@ -584,7 +524,7 @@ class TokenOffice:
         if not timedelta(0) < valid_for <= LONGEST:
             raise TokenInvalid(f"a token is valid for at most {LONGEST.days} days")
         made, at = TokenText.make(self._tokens.service), _now()
-        command = IssueToken(id=made.id, name=name, scope=scope.value, digest=made.digest, expires_at=at + valid_for, at=at)
+        command = TokenIssued(id=made.id, name=name, scope=scope.value, digest=made.digest, expires_at=at + valid_for, at=at)
         outcome = await self._commands.execute(self._tokens.decider, made.id, command, self._context)
         return NewToken(outcome.state, made.reveal())
 
@@ -594,7 +534,7 @@ class TokenOffice:
             raise TokenInvalid(f"{id_!r} is not the id of a token: `token list` shows the ids")
         if id_ == SHARED:
             raise TokenInvalid(f"{SHARED} is a setting of the service: change it there, which also ends its sessions")
-        outcome = await self._commands.execute(self._tokens.decider, id_, RevokeToken(at=_now()), self._context)
+        outcome = await self._commands.execute(self._tokens.decider, id_, TokenRevoked(at=_now()), self._context)
         return outcome.state
 
     async def tokens(self) -> Sequence[Token]:

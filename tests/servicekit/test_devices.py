@@ -11,7 +11,7 @@ import pytest
 from httpkit.problems import NotPermitted
 from httpkit.routes import Caller, Scope
 from servicekit.access.service_access import CODE, DEVICE, Devices, NoSuchSession, PairingRefused, ServiceAccess
-from servicekit.access.tokens import MOST_PAIRINGS, MOST_SESSIONS, RevokeToken, SessionText, Token, TokenRefused
+from servicekit.access.tokens import MOST_PAIRINGS, MOST_SESSIONS, SessionText, Token, TokenRefused, TokenRevoked
 from tests.servicekit.test_tokens import Clock, issue, opened
 
 
@@ -72,7 +72,7 @@ async def test_a_code_ends_after_minutes_with_its_token_when_it_is_withdrawn_and
     assert (await home.devices.claim(offers[1].code)).session.name == "phone 1"
     decider = home.access.directory.tokens.decider
     assert home.holder.token is not None
-    await home.access.commands.execute(decider, home.holder.token, RevokeToken(at=home.clock.now))
+    await home.access.commands.execute(decider, home.holder.token, TokenRevoked(at=home.clock.now))
     with pytest.raises(PairingRefused):
         await home.devices.claim(offers[2].code)
 

@@ -19,17 +19,17 @@ from servicekit.access.service_access import ServiceAccess, TokenDirectory
 from servicekit.access.tokens import (
     COARSE,
     MOST_SESSIONS,
-    CloseSession,
-    IssueToken,
     NoSuchToken,
-    OpenSession,
-    RevokeToken,
+    SessionClosed,
+    SessionOpened,
     SessionText,
     Token,
+    TokenIssued,
     TokenModel,
     TokenRefused,
+    TokenRevoked,
     TokenText,
-    UseToken,
+    TokenUsed,
     decide,
     digest,
     evolve,
@@ -40,7 +40,7 @@ from servicekit.settings import ServiceSettings
 from terminalkit.config.loading import SettingsError
 
 T0 = datetime(2026, 11, 20, 12, tzinfo=UTC)
-ISSUE = IssueToken(id="0123456789ab", name="ci", scope="write", digest="d", expires_at=T0 + timedelta(days=1), at=T0)
+ISSUE = TokenIssued(id="0123456789ab", name="ci", scope="write", digest="d", expires_at=T0 + timedelta(days=1), at=T0)
 
 
 def test_a_token_is_read_back_and_one_wrong_character_makes_it_none() -> None:
@@ -80,34 +80,34 @@ def after(*commands: Any) -> Token:
 def test_a_token_is_valid_until_it_expires_or_is_revoked() -> None:
     issued = after(ISSUE)
     assert [issued.is_valid(T0 + timedelta(hours=hours)) for hours in (0, 23, 24, 25)] == [True, True, False, False]
-    revoked = after(ISSUE, RevokeToken(at=T0))
+    revoked = after(ISSUE, TokenRevoked(at=T0))
     assert not revoked.is_valid(T0)
-    assert decide(RevokeToken(at=T0), revoked) == []
+    assert decide(TokenRevoked(at=T0), revoked) == []
 
 
 def test_use_is_noted_once_an_hour_and_never_of_a_token_that_is_not_valid() -> None:
-    used = after(ISSUE, UseToken(at=T0))
-    assert decide(UseToken(at=T0 + COARSE - timedelta(seconds=1)), used) == []
-    assert len(decide(UseToken(at=T0 + COARSE), used)) == 1
-    assert decide(UseToken(at=T0 + timedelta(days=2)), used) == []
+    used = after(ISSUE, TokenUsed(at=T0))
+    assert decide(TokenUsed(at=T0 + COARSE - timedelta(seconds=1)), used) == []
+    assert len(decide(TokenUsed(at=T0 + COARSE), used)) == 1
+    assert decide(TokenUsed(at=T0 + timedelta(days=2)), used) == []
 
 
 def test_sessions_end_with_their_token_and_their_number_is_bounded() -> None:
     opening = [
-        OpenSession(session=f"s{number}", digest="d", expires_at=T0 + timedelta(hours=1), at=T0)
+        SessionOpened(session=f"s{number}", digest="d", expires_at=T0 + timedelta(hours=1), at=T0)
         for number in range(MOST_SESSIONS + 5)
     ]
     state = after(ISSUE, *opening)
     assert [one.id for one in state.sessions] == [f"s{number}" for number in range(5, MOST_SESSIONS + 5)]
     assert state.session("s9", T0) is not None
     assert state.session("s9", T0 + timedelta(hours=1)) is None
-    closed = after(ISSUE, *opening, CloseSession(session="s9", at=T0))
+    closed = after(ISSUE, *opening, SessionClosed(session="s9", at=T0))
     assert closed.session("s9", T0) is None
-    assert after(ISSUE, *opening, RevokeToken(at=T0)).sessions == ()
+    assert after(ISSUE, *opening, TokenRevoked(at=T0)).sessions == ()
     with pytest.raises(TokenRefused):
-        decide(opening[0], after(ISSUE, RevokeToken(at=T0)))
+        decide(opening[0], after(ISSUE, TokenRevoked(at=T0)))
     with pytest.raises(NoSuchToken):
-        decide(RevokeToken(at=T0), None)
+        decide(TokenRevoked(at=T0), None)
 
 
 @attrs.define
@@ -172,7 +172,7 @@ async def test_a_token_is_not_valid_while_the_record_of_its_revocation_cannot_be
     text = await issue(commands, model, T0)
     given = TokenText.parse(text)
     assert given is not None
-    revoked = await commands.execute(model.decider, given.id, RevokeToken(at=T0))
+    revoked = await commands.execute(model.decider, given.id, TokenRevoked(at=T0))
     log.damage(revoked.sequence)
     with pytest.raises(AggregateDamaged) as raised:
         await access.by_token(text)
