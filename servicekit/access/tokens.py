@@ -149,11 +149,11 @@ class Token:
 
     def session(self, id_: str, now: datetime) -> Session | None:
         """Return an open session."""
-        return _found(self.sessions, id_, now)
+        return _find(self.sessions, id_, now)
 
     def pairing(self, id_: str, now: datetime) -> PairingCode | None:
         """Return a pairing code that can be used."""
-        return _found(self.pairings, id_, now)
+        return _find(self.pairings, id_, now)
 
 
 def evolve(state: Token | None, event: TokenEvent) -> Token:
@@ -199,18 +199,18 @@ def _pairing(event: PairingOffered) -> PairingCode:
     return PairingCode(id=event.pairing, digest=event.digest, name=event.name, scope=event.scope, expires_at=event.expires_at)
 
 
-def _found(some: tuple[T, ...], id_: str, now: datetime) -> T | None:
-    return next((one for one in some if one.id == id_ and now < one.expires_at), None)
+def _find(entries: tuple[T, ...], id_: str, now: datetime) -> T | None:
+    return next((each for each in entries if each.id == id_ and now < each.expires_at), None)
 
 
-def _with(some: tuple[T, ...], new: T, at: datetime, most: int) -> tuple[T, ...]:
+def _with(entries: tuple[T, ...], new: T, at: datetime, most: int) -> tuple[T, ...]:
     """Add one. Expired ones are dropped, and the oldest ones if there are too many: a commit may have no event of their end."""
-    still = [one for one in some if at < one.expires_at]
+    still = [each for each in entries if at < each.expires_at]
     return (*still[-(most - 1) :], new)
 
 
-def _without(some: tuple[T, ...], id_: str) -> tuple[T, ...]:
-    return tuple(one for one in some if one.id != id_)
+def _without(entries: tuple[T, ...], id_: str) -> tuple[T, ...]:
+    return tuple(each for each in entries if each.id != id_)
 
 
 COARSE = timedelta(hours=1)
@@ -283,14 +283,14 @@ def _ended_for(new: SessionOpened | PairingOffered, state: Token | None) -> Sequ
     if state is None:
         return []
     sessions = state.sessions, MOST_SESSIONS, "open sessions"
-    some, most, kind = sessions if isinstance(new, SessionOpened) else (state.pairings, MOST_PAIRINGS, "unused codes")
-    still = [one for one in some if new.at < one.expires_at]
+    entries, most, kind = sessions if isinstance(new, SessionOpened) else (state.pairings, MOST_PAIRINGS, "unused codes")
+    still = [each for each in entries if new.at < each.expires_at]
     if len(still) < most:
         return []
     rights = Scope(new.scope or state.scope)
-    for one in still:
-        if rights.covers(Scope(one.scope or state.scope)):
-            return [SessionClosed(session=one.id, at=new.at)]
+    for each in still:
+        if rights.covers(Scope(each.scope or state.scope)):
+            return [SessionClosed(session=each.id, at=new.at)]
     raise TokenFull(f"the token has {most} {kind} with more rights than the new one: end one of them")
 
 

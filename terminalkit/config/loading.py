@@ -170,13 +170,13 @@ class Field:
         """The name of the attribute."""
         return self.attribute.name
 
-    def from_flag(self, given: Any) -> Any:
+    def from_flag(self, flag: Any) -> Any:
         """The value that a flag means: a text as in the environment, texts of a flag that is repeated, or a value."""
-        if isinstance(given, str):
-            return self.from_text(given)
-        if isinstance(given, tuple) and all(isinstance(one, str) for one in given):
-            return TEXT.structure(list(given), self._type)
-        return self.from_value(given)
+        if isinstance(flag, str):
+            return self.from_text(flag)
+        if isinstance(flag, tuple) and all(isinstance(part, str) for part in flag):
+            return TEXT.structure(list(flag), self._type)
+        return self.from_value(flag)
 
     def from_text(self, text: str) -> Any:
         """The value that a text means, as in the environment."""
@@ -209,8 +209,8 @@ class Field:
 
     def check(self, value: Any) -> Any:
         """The value, if it is within its limits."""
-        if (found := self.about.rule.broken(value)) is not None:
-            raise Wrong(found)
+        if (problem := self.about.rule.broken(value)) is not None:
+            raise Wrong(problem)
         return value
 
     def shown(self, value: Any) -> Any:
@@ -311,22 +311,22 @@ def _find(
 ) -> tuple[str, Any]:
     """Source of a setting, and its value (NOTHING for the class's own default)."""
     if flags.get(field.name) is not None:
-        return _made(field, "flag", f"--{field.name.replace('_', '-')}", field.from_flag, flags[field.name])
+        return _checked(field, "flag", f"--{field.name.replace('_', '-')}", field.from_flag, flags[field.name])
     if field.env in env:
-        return _made(field, f"environment {field.env}", field.env, field.from_text, env[field.env])
+        return _checked(field, f"environment {field.env}", field.env, field.from_text, env[field.env])
     if field.key.lower() in in_file:
-        return _made(field, f"file {file}", f"{file}: {field.key}", field.from_value, in_file[field.key.lower()])
+        return _checked(field, f"file {file}", f"{file}: {field.key}", field.from_value, in_file[field.key.lower()])
     if field.attribute.default is attrs.NOTHING:
         raise _BadValue(f"{field.key} is not set; set {field.env} or {field.key} in the configuration file")
     return "default", attrs.NOTHING
 
 
-def _made(field: Field, origin: str, where: str, make: Any, given: Any) -> tuple[str, Any]:
+def _checked(field: Field, origin: str, where: str, make: Any, source: Any) -> tuple[str, Any]:
     try:
-        return origin, field.check(make(given))
+        return origin, field.check(make(source))
     except (ValueError, ArithmeticError, BaseValidationError) as error:
         details = "; ".join(detail for _, detail in flat_problems(error))
-        shown = MASK if field.about.secret else repr(given)
+        shown = MASK if field.about.secret else repr(source)
         raise _BadValue(f"{where}: {details} (it is {shown})") from error
 
 
@@ -379,52 +379,56 @@ class SettingsSource(Generic[C]):
         (`terminalkit.config.running`). Raises SettingsError, which names every value that cannot be right and its origin, or the
         systems if several fit.
         """
-        found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=os.environ, file=file or file_of(self.file))
-        return self._of_running_system(found, running) if running else found
+        loaded = load(self.cls, prefix=self.prefix, flags=flags or {}, env=os.environ, file=file or file_of(self.file))
+        return self._of_running_system(loaded, running) if running else loaded
 
     def _of_running_system(self, loaded: LoadedSettings[C], names: Collection[str]) -> LoadedSettings[C]:
         fields = fields_of(self.cls, self.prefix)
-        wanted = {field.env: field for field in fields if field.name in names and loaded.origins[field.key] == "default"}
-        if not wanted:
+        fields_by_variable = {
+            field.env: field for field in fields if field.name in names and loaded.origins[field.key] == "default"
+        }
+        if not fields_by_variable:
             return loaded
         from terminalkit.config.running import ADDRESSES, SeveralRunning, running_system  # noqa: PLC0415 - seldom wanted
 
-        known = {
+        addresses = {
             field.env: str(getattr(loaded.values, field.name))
             for field in fields
             if field.name in ADDRESSES and loaded.origins[field.key] != "default"
         }
         try:
-            system = running_system(wanted, known)
+            system = running_system(fields_by_variable, addresses)
         except SeveralRunning as error:
             raise SettingsError(str(error)) from error
         if system is None:
             return loaded
-        given = {field: system.variables[name] for name, field in wanted.items() if name in system.variables}
-        changed: Any = attrs.evolve(cast("Any", loaded.values), **{field.name: field.from_text(given[field]) for field in given})
-        origins = {**loaded.origins, **{field.key: f"running {system}" for field in given}}
+        texts = {field: system.variables[name] for name, field in fields_by_variable.items() if name in system.variables}
+        changed: Any = attrs.evolve(cast("Any", loaded.values), **{field.name: field.from_text(texts[field]) for field in texts})
+        origins = {**loaded.origins, **{field.key: f"running {system}" for field in texts}}
         return attrs.evolve(loaded, values=changed, origins=origins)
 
     def variables(self, values: C, names: Collection[str]) -> Mapping[str, str]:
         """Return the variables of the named settings that the class has and that have a value, with the values."""
-        found = {field.env: getattr(values, field.name) for field in fields_of(self.cls, self.prefix) if field.name in names}
-        return {name: str(value) for name, value in found.items() if value is not None}
+        values_by_variable = {
+            field.env: getattr(values, field.name) for field in fields_of(self.cls, self.prefix) if field.name in names
+        }
+        return {name: str(value) for name, value in values_by_variable.items() if value is not None}
 
     def unknown(self, env: Mapping[str, str]) -> list[str]:
         """Return a sentence about each variable with the prefix that has no effect.
 
         Variables that Kubernetes sets for a service of this name are not among them.
         """
-        known = {field.env for field in fields_of(self.cls, self.prefix)} | self.others
-        found = []
+        variables = {field.env for field in fields_of(self.cls, self.prefix)} | self.others
+        sentences = []
         for name in sorted(env):
-            if not name.startswith(f"{self.prefix}_") or name in known or _KUBERNETES.search(name):
+            if not name.startswith(f"{self.prefix}_") or name in variables or _KUBERNETES.search(name):
                 continue
-            words = {one.removeprefix(f"{self.prefix}_"): one for one in known}
+            words = {variable.removeprefix(f"{self.prefix}_"): variable for variable in variables}
             close = difflib.get_close_matches(name.removeprefix(f"{self.prefix}_"), words, 1)
             question = f"; did you mean {words[close[0]]}?" if close else ""
-            found.append(f"{name} is unknown and has no effect{question}")
-        return found
+            sentences.append(f"{name} is unknown and has no effect{question}")
+        return sentences
 
     def describe(self, name: str) -> SettingInfo:
         """The text, variable and default of a setting, for the help of a command."""

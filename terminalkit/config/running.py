@@ -63,26 +63,26 @@ def announced_system(name: str, variables: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
-def running_system(wanted: Collection[str], known: Mapping[str, str]) -> RunningSystem | None:
-    """Return the running system that gives a value to one of the `wanted` variables; None if there is none.
+def running_system(variables: Collection[str], addresses: Mapping[str, str]) -> RunningSystem | None:
+    """Return the running system that gives a value to one of the `variables`; None if there is none.
 
-    `known` are variables of addresses to which another source gives a value: a system with another value does not fit. Raises
+    `addresses` are the addresses that another source gives, by variable: a system with another value does not fit. Raises
     SeveralRunning if the values of several systems differ.
     """
-    systems = [one for one in _running() if _fits(one, wanted, known)]
-    if len({tuple(one.variables.get(name) for name in sorted(wanted)) for one in systems}) > 1:
+    systems = [system for system in _running() if _fits(system, variables, addresses)]
+    if len({tuple(system.variables.get(name) for name in sorted(variables)) for system in systems}) > 1:
         named = " and ".join(map(str, systems))
-        raise SeveralRunning(f"several systems run on this machine: {named}; choose one by an option, or by {_choice(wanted)}")
+        raise SeveralRunning(f"several systems run on this machine: {named}; choose one by an option, or by {_choice(variables)}")
     return systems[0] if systems else None
 
 
-def _choice(wanted: Collection[str]) -> str:
-    return " and ".join(sorted(name for name in wanted if name.endswith("_URL")) or sorted(wanted))
+def _choice(variables: Collection[str]) -> str:
+    return " and ".join(sorted(name for name in variables if name.endswith("_URL")) or sorted(variables))
 
 
-def _fits(system: RunningSystem, wanted: Collection[str], known: Mapping[str, str]) -> bool:
-    placed = _placed(known)
-    return not system.variables.keys().isdisjoint(wanted) and all(
+def _fits(system: RunningSystem, variables: Collection[str], addresses: Mapping[str, str]) -> bool:
+    placed = _placed(addresses)
+    return not system.variables.keys().isdisjoint(variables) and all(
         system.variables.get(name, value) == value for name, value in placed.items()
     )
 
@@ -97,9 +97,9 @@ def _placed(variables: Mapping[str, str]) -> Mapping[str, str]:
 
 def _running() -> Sequence[RunningSystem]:
     """The running systems. A server that another system has started announces itself too, and is not one of them."""
-    found = [system for file in sorted(_directory().glob("*.json")) if (system := _read(file)) is not None]
-    pids = {system.pid for system in found}
-    return [system for system in found if system.parent not in pids]
+    systems = [system for file in sorted(_directory().glob("*.json")) if (system := _read(file)) is not None]
+    pids = {system.pid for system in systems}
+    return [system for system in systems if system.parent not in pids]
 
 
 def _directory() -> Path:
