@@ -36,10 +36,10 @@ def _installed() -> Mapping[str, str]:
     return unique(entry_points(group=GROUP))
 
 
-def unique(found: Sequence[EntryPoint]) -> Mapping[str, str]:
+def unique(entries: Sequence[EntryPoint]) -> Mapping[str, str]:
     """The places by name, in the order of the names. Raises ModelUnknown for a name that has two places."""
     places: dict[str, str] = {}
-    for entry in sorted(found, key=lambda entry: entry.name):
+    for entry in sorted(entries, key=lambda entry: entry.name):
         if places.setdefault(entry.name, entry.value) != entry.value:
             raise ModelUnknown(
                 f"two read models are installed as {entry.name!r}: {places[entry.name]} and {entry.value}; "

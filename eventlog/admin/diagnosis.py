@@ -138,11 +138,11 @@ class Diagnosis:
         if not any(fault.subject is None and fault.problem == UNREADABLE for fault in self.faults.values()):
             return
         counted = await subjects_of(connection, stream, ">")
-        left = {subject: count - self._count.get(subject, 0) for subject, count in counted.items()}
+        missing = {subject: count - self._count.get(subject, 0) for subject, count in counted.items()}
         for fault in self.faults.values():
             if fault.subject is not None and fault.problem == UNREADABLE:
-                left[fault.subject] = left.get(fault.subject, 0) - 1
-        subjects = [subject for subject, count in sorted(left.items()) for _ in range(count)]
+                missing[fault.subject] = missing.get(fault.subject, 0) - 1
+        subjects = [subject for subject, count in sorted(missing.items()) for _ in range(count)]
         for sequence, fault in self.faults.items():
             if fault.subject is None and fault.problem == UNREADABLE and subjects:
                 earlier = [subject for subject in subjects if self._last.get(subject, 0) < sequence]

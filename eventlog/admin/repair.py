@@ -102,13 +102,13 @@ def headers_of(stored: StoredMessage) -> bytes:
 
 
 class Rewriting:
-    """Writes one stream to a throw-away server. `digests` has the running digest at the sequences of `wanted`."""
+    """Writes one stream to a throw-away server. `digests` has the running digest at the sequences of `marks`."""
 
-    def __init__(self, target: Connection, stream: str, registry: Registry, wanted: Sequence[int] = ()) -> None:
+    def __init__(self, target: Connection, stream: str, registry: Registry, marks: Sequence[int]) -> None:
         self._target = target
         self._stream = stream
         self._registry = registry
-        self._wanted = frozenset(wanted)
+        self._marks = frozenset(marks)
         self._written = MessageReader(target, stream)
         self._waiting: list[RewrittenRecord] = []
         self._ids: set[bytes] = set()
@@ -163,7 +163,7 @@ class Rewriting:
                 text = f"sequence {record.sequence} of {self._stream} cannot be written again"
                 raise RewriteFailed(f"{text}: {ack.error or f'it became sequence {ack.seq}'}. The stream is unchanged")
             self.digest = rolled(self.digest, fingerprints([record]))
-            if record.sequence in self._wanted:
+            if record.sequence in self._marks:
                 self.digests[record.sequence] = text_of(self.digest)
 
     async def _tombstone(self, fault: Fault, operator: Operator) -> RewrittenRecord:
@@ -228,7 +228,7 @@ class Repair:
     same: bool = True
 
     @property
-    def left(self) -> Sequence[Remedy]:
+    def without_remedy(self) -> Sequence[Remedy]:
         """The faults without a remedy."""
         return [remedy for remedy in self.remedies if not remedy.source]
 
@@ -316,10 +316,10 @@ class StreamRepair:
     async def _prepared(self, config: Mapping[str, Any], directory: Path) -> Repair:
         """Make the two copies; none if the stream is whole."""
         plan = await self.plan()
-        if plan.left:
+        if plan.without_remedy:
             raise RepairRefused(
-                f"{len(plan.left)} damaged places have no remedy, the first: {plan.left[0]}. Name a backup with "
-                "--from-backup, or accept the loss with --tombstone"
+                f"{len(plan.without_remedy)} damaged places have no remedy, the first: {plan.without_remedy[0]}. Name a backup "
+                "with --from-backup, or accept the loss with --tombstone"
             )
         if not plan.remedies:
             return plan

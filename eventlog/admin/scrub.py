@@ -169,9 +169,9 @@ class CommitChecker:
         self._links = LinkChecker(most)
         self._last: OrderedDict[str, Commit] = OrderedDict()
 
-    async def problems(self, commits: Sequence[Commit], made: Sequence[bytes]) -> Mapping[int, str]:
-        """The problems of commits that follow the last ones, by sequence; `made` are their fingerprints. Raises Unavailable."""
-        faults = await link_faults(self._links.look(commits, made), self._at)
+    async def problems(self, commits: Sequence[Commit], prints: Sequence[bytes]) -> Mapping[int, str]:
+        """The problems of commits that follow the last ones, by sequence; `prints` are their fingerprints. Raises Unavailable."""
+        faults = await link_faults(self._links.look(commits, prints), self._at)
         problems = {sequence: fault.problem for sequence, fault in faults.items()}
         for commit in commits:
             fold = self._folds.get(commit.category)
@@ -277,7 +277,7 @@ class LogScrubber:
         if state is None or self._at_work:
             return
         self.current, self.complete = (
-            one if one is not None and one.incarnation == head.incarnation else None for one in (state.current, state.complete)
+            p if p is not None and p.incarnation == head.incarnation else None for p in (state.current, state.complete)
         )
 
     async def _keep(self, *, at_once: bool) -> None:
@@ -358,33 +358,33 @@ class LogScrubber:
         """Read some more records."""
         batch = {stored.sequence: stored for stored in await self._batch(at)}
         end = max(batch, default=min(at.position + _TOGETHER, at.until))
-        found: list[Damage] = []
+        damages: list[Damage] = []
         records: list[StoredMessage] = []
         for sequence in range(at.position + 1, end + 1):
             stored = batch.get(sequence) or await self._reader.certainly({"seq": sequence})
             if stored is None:
-                found.append(Damage(sequence, None, "the record cannot be read"))
+                damages.append(Damage(sequence, None, "the record cannot be read"))
             else:
                 records.append(stored)
         problems = await self._checker.problems([stored.commit(self._registry) for stored in records], fingerprints(records))
         for stored in records:
             sequence = stored.sequence
             if sequence in problems:
-                found.append(Damage(sequence, stored.subject, problems[sequence]))
+                damages.append(Damage(sequence, stored.subject, problems[sequence]))
             elif sequence not in batch and sequence < end and await self._is_elsewhere(sequence):
                 problem = "a server cannot read the record, and the leader can"
-                found.append(Damage(sequence, stored.subject, problem, elsewhere=True))
-        found.sort(key=lambda damage: damage.sequence)
-        for damage in found:
+                damages.append(Damage(sequence, stored.subject, problem, elsewhere=True))
+        damages.sort(key=lambda damage: damage.sequence)
+        for damage in damages:
             log.error("the log is damaged", sequence=damage.sequence, subject=damage.subject, problem=damage.problem)
-        kept = (*at.found, *found)[:_MOST]
-        return attrs.evolve(at, position=end, found=kept, count=at.count + len(found))
+        kept = (*at.found, *damages)[:_MOST]
+        return attrs.evolve(at, position=end, found=kept, count=at.count + len(damages))
 
     async def _batch(self, at: ScrubPass) -> Sequence[StoredMessage]:
         """The next records, as far as the server that is asked can read them."""
         if self._from_leader:
             sequences = range(at.position + 1, min(at.position + _TOGETHER, at.until) + 1)
-            some = await asyncio.gather(*(self._reader.leader({"seq": sequence}) for sequence in sequences))
-            return [stored for stored in some if stored is not None]
+            records = await asyncio.gather(*(self._reader.leader({"seq": sequence}) for sequence in sequences))
+            return [stored for stored in records if stored is not None]
         request = {"batch": _TOGETHER, "seq": at.position + 1, "next_by_subj": ">"}
         return [stored for stored in await self._reader.several(request) if stored.sequence <= at.until]

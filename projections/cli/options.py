@@ -50,14 +50,14 @@ class _ModelName(click.ParamType[str]):
         return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
 
 
-def _model(ctx: click.Context, option: click.Parameter, given: str | None) -> ReadModel:
+def _model(ctx: click.Context, option: click.Parameter, value: str | None) -> ReadModel:
     del option
-    return _loaded(given, ctx)
+    return _loaded(value, ctx)
 
 
-def _loaded(given: str | None, ctx: click.Context) -> ReadModel:
+def _loaded(place: str | None, ctx: click.Context) -> ReadModel:
     """A read model by its name or place; without a name the default. Raises click.UsageError."""
-    name = given or _usual_name()
+    name = place or _usual_name()
     if name is None:
         known = ", ".join(names()) or "none"
         raise click.UsageError(f"which read model? name it with --model; installed: {known}; or module:NAME", ctx)
@@ -94,11 +94,11 @@ def _settings(ctx: click.Context) -> SettingNames | None:
     return _asked_for(ctx).settings
 
 
-def _nats(ctx: click.Context, option: click.Parameter, given: str | None) -> str:
+def _nats(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
     """The address that is given, else the one that the service of the read model is configured with."""
     del option
-    if given:
-        return given
+    if value:
+        return value
     settings = _settings(ctx)
     return (settings and address_of(settings, settings.nats, _chosen(ctx, settings))) or NATS_URL
 
@@ -109,11 +109,11 @@ def _chosen(ctx: click.Context, settings: SettingNames) -> Mapping[str, str]:
     return {key: ctx.params[option] for key, option in options.items() if ctx.params.get(option)}
 
 
-def replicas_of(ctx: click.Context, option: click.Parameter, given: int | None) -> int:
+def replicas_of(ctx: click.Context, option: click.Parameter, value: int | None) -> int:
     """The number of servers that is given, else the one that the service is configured with, else 1."""
-    settings = _settings(ctx) if given is None else None
+    settings = _settings(ctx) if value is None else None
     configured = None if settings is None else value_of(settings, "replicas", _chosen(ctx, settings))
-    return given or (1 if configured is None else int(option.type.convert(configured, option, ctx)))
+    return value or (1 if configured is None else int(option.type.convert(configured, option, ctx)))
 
 
 def declared(file: Path | None, replicas: int) -> Declarations:
@@ -129,10 +129,10 @@ def declared(file: Path | None, replicas: int) -> Declarations:
     return declarations.load_declarations(file, replicas=replicas, overrides=overrides)
 
 
-def _database(ctx: click.Context, option: click.Parameter, given: str | None) -> str:
+def _database(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
     """The address that is given, else the one that the service of the read model is configured with."""
-    if given:
-        return given
+    if value:
+        return value
     settings = _asked_for(ctx).settings
     if address := address_of(settings, settings.database, _chosen(ctx, settings)):
         return address
@@ -314,11 +314,11 @@ def _set_value(settings: SettingNames, key: str) -> Any:
         return None if (file := file_of(settings.file)) is None else read_file(file).get(key)
 
 
-def _running_service(wanted: Collection[str], known: Mapping[str, str]) -> RunningSystem | None:
+def _running_service(variables: Collection[str], known: Mapping[str, str]) -> RunningSystem | None:
     from terminalkit.config.running import running_system
 
     with _errors_of_usage():
-        return running_system(wanted, known)
+        return running_system(variables, known)
 
 
 @contextmanager

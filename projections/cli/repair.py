@@ -281,7 +281,7 @@ def _show(output: Output, done: Repair, *, applied: bool) -> int:
     if not done.remedies:
         output.note(f"{done.stream} is whole up to sequence {done.end}")
     elif not applied:
-        output.note(f"{len(done.remedies)} damaged places; {len(done.left)} without a remedy. The stream is unchanged")
+        output.note(f"{len(done.remedies)} damaged places; {len(done.without_remedy)} without a remedy. The stream is unchanged")
     else:
         output.note(f"{done.stream} is repaired up to sequence {done.end}")
     if done.frozen and not applied:

@@ -74,7 +74,7 @@ async def _projection(
             problem = f"sequence {position + 1} of the log cannot be read"
         else:
             age = _age(commit)
-    ours = [one for one in parked if one.projection == projection.name]
+    ours = [aggregate for aggregate in parked if aggregate.projection == projection.name]
     return ProjectionStatus(
         projection=projection.name,
         version=projection.version if checkpoint is None else checkpoint.version,
@@ -84,7 +84,7 @@ async def _projection(
         lag_seconds=age,
         applied=0 if checkpoint is None else checkpoint.applied,
         parked=len(ours),
-        waiting=sum(one.waiting for one in ours),
+        waiting=sum(aggregate.waiting for aggregate in ours),
         problem=problem,
     )
 

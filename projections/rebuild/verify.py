@@ -148,16 +148,16 @@ async def _digest_of(snapshot: Snapshot, model: ReadModel) -> str | None:
 
 
 async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:
-    checkpoints = await snapshot.checkpoints()
-    found = {projection.name: checkpoints.get(projection.name) for projection in model.projections}
+    stored = await snapshot.checkpoints()
+    checkpoints = {projection.name: stored.get(projection.name) for projection in model.projections}
     for projection in model.projections:
-        checkpoint = found[projection.name]
+        checkpoint = checkpoints[projection.name]
         check_against(head, projection.name, checkpoint)
         if checkpoint is not None and checkpoint.version != projection.version:
             raise MigrationError(
                 f"projection {projection.name!r} is of version {checkpoint.version}, this program has {projection.version}"
             )
-    sequences = {0 if checkpoint is None else checkpoint.sequence for checkpoint in found.values()}
+    sequences = {0 if checkpoint is None else checkpoint.sequence for checkpoint in checkpoints.values()}
     if len(sequences) > 1:
         raise Behind(f"the projections of {model.name} are at sequences {min(sequences)} to {max(sequences)}: catching up")
     return max(sequences, default=0)
@@ -206,12 +206,12 @@ async def compare_snapshots(ours: Snapshot, theirs: Snapshot, model: ReadModel) 
 async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> RowDifference | None:
     lists = ours.scan(table), theirs.scan(table)
     while True:
-        some, others = await anext(lists[0], None) or (), await anext(lists[1], None) or ()
-        if some != others:
+        live_rows, fresh_rows = await anext(lists[0], None) or (), await anext(lists[1], None) or ()
+        if live_rows != fresh_rows:
             break
-        if not some:
+        if not live_rows:
             return None
-    left, right = _rows(table, some, lists[0]), _rows(table, others, lists[1])
+    left, right = _rows(table, live_rows, lists[0]), _rows(table, fresh_rows, lists[1])
     while True:
         live, fresh = await anext(left, None), await anext(right, None)
         if live is None and fresh is None:
