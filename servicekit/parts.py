@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit
+from eventlog.support.timers import Backoff
 from httpkit.monitoring import Check, Concern, Health
 
 _log = structlog.get_logger(__name__)
@@ -100,13 +101,14 @@ class ProcessParts(Collector):
         yield ended
 
     async def _again_and_again(self, name: str, start: Start) -> None:
-        pause = _FIRST_PAUSE
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while (error := await self._error_of(name, start)) is not None:
-            pause = min(2 * pause, _LONGEST_PAUSE) if name in self._failing else _FIRST_PAUSE
+            if name not in self._failing:
+                backoff.begin()
             self._failing[name] = f"{type(error).__name__}: {error}"
             self._ended[name] += 1
-            _log.error("part ended", part=name, starts_again_in=pause, exc_info=error)
-            await asyncio.sleep(pause)
+            _log.error("part ended", part=name, starts_again_in=backoff.next, exc_info=error)
+            await backoff.pause()
         self._failing.pop(name, None)
 
     async def _error_of(self, name: str, start: Start) -> Exception | None:

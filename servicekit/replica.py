@@ -16,6 +16,7 @@ from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Una
 from eventlog.history import EventFilter, Page, search_events
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.support.timers import Backoff
 from httpkit.monitoring import NOT_KNOWN
 from httpkit.sse.hub import Hub
 from projections.errors import (
@@ -189,7 +190,11 @@ Broker: TypeAlias = Connection
 """The connection to the broker of a process that only reads."""
 
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
+def _backoff() -> Backoff:
+    """The pauses between two looks at tables that another process writes."""
+    return Backoff(0.002, 0.1)
+
+
 _AWAY = 1.0
 """Seconds between tries while the broker is away."""
 _SEARCHES = 2
@@ -267,14 +272,13 @@ class ReadReplica:
         its commit is of.
         """
         loop = asyncio.get_running_loop()
-        until, pause = loop.time() + seconds, _FIRST_PAUSE
+        until, backoff = loop.time() + seconds, _backoff()
         while (reached := await self.tables.reached()) < sequence:
-            if pause == _FIRST_PAUSE and (head := await self._asked(lambda log: log.head())) is not None and sequence > head.last:
+            if backoff.is_first and (head := await self._asked(lambda log: log.head())) is not None and sequence > head.last:
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
-            if loop.time() + pause > until:
+            if loop.time() + backoff.next > until:
                 raise Behind(f"the read model has sequence {reached}; {sequence} was asked for")
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            await backoff.pause()
         parked = await (await self.tables.opened()).parked()
         await check_applied(sequence, parked, lambda sequence: self._asked(lambda log: log.at(sequence)))
 
@@ -331,11 +335,10 @@ class ReadReplica:
 
     async def _until(self, sequence: int) -> None:
         """Return when the tables have a sequence. Another process writes them, so this polls them."""
-        began, pause = asyncio.get_running_loop().time(), _FIRST_PAUSE
+        began, backoff = asyncio.get_running_loop().time(), _backoff()
         while await self.tables.reached() < sequence:
             self._waits_since = began
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            await backoff.pause()
         self._waits_since = None
 
     # How it is

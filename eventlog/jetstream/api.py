@@ -14,12 +14,12 @@ import msgspec
 from eventlog.commit import Commit, Registry
 from eventlog.errors import EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.connection import REQUEST_TIMEOUT, Connection, NatsReply
+from eventlog.support.timers import Backoff
 
 T = TypeVar("T")
 
 PREFIX = "$JS.API."
 TIMEOUT = 5.0
-_PAUSE = 0.1
 
 PLAIN_ACK_TOKENS = 9
 """Parts of a reply subject without domain and account: `$JS.ACK.stream.consumer.times.sequence.delivery.time.pending`."""
@@ -115,15 +115,13 @@ async def persist(
     seconds: float,
     *,
     may_be_repeated: bool = True,
-    pause: float = _PAUSE,
 ) -> T:
     """The result of an attempt, which is repeated for that many seconds while the broker is away. Raises Unavailable, Full.
 
-    `may_be_repeated`: an attempt without an answer is repeated too. Otherwise it raises OutcomeUnknown at once. `pause` is in
-    seconds.
+    `may_be_repeated`: an attempt without an answer is repeated too. Otherwise it raises OutcomeUnknown at once.
     """
     loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
+    end, backoff = loop.time() + seconds, Backoff(0.02, 0.1)
     while True:
         try:
             return await attempt()
@@ -132,10 +130,10 @@ async def persist(
         except Unavailable as error:
             if isinstance(error, OutcomeUnknown) and not may_be_repeated:
                 raise
-            left = end - loop.time() - pause
+            left = end - loop.time() - backoff.next
             if left <= 0:
                 raise
-        await asyncio.sleep(pause)
+        await backoff.pause()
         await connection.up(left)
 
 

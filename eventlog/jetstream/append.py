@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
@@ -38,6 +37,7 @@ from eventlog.errors import Conflict, KeyTaken, LogDamaged, OutcomeUnknown, TooL
 from eventlog.jetstream.api import WRONG_LAST_SEQUENCE, BrokerError, MessageReader
 from eventlog.jetstream.connection import REQUEST_TIMEOUT, Connection, Silence
 from eventlog.support.chain import FOLLOWS, GUARD, fingerprints, links
+from eventlog.support.timers import Backoff
 
 _ROOM_FOR_BATCH_HEADERS = 128
 
@@ -123,7 +123,6 @@ NO_RESOURCES = 10023
 """The server's or the account's store is full."""
 _TOO_LARGE = {10054, 10097}
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 _LEAST = 0.02
 """Seconds that another try has to have: one that is sent without time for its answer only makes the outcome unknown."""
 _SHORT = 1.0
@@ -174,11 +173,11 @@ async def persist(
     """The result of `attempt(seconds left)`, tried until `end` (time of the loop).
 
     It raises OutcomeUnknown if its message may be stored, AppendRefused if trying again cannot help, Unavailable otherwise. Any
-    other error is final. The pauses go from 10 ms to half a second, with jitter. `unknown`: a message was sent before
+    other error is final. `unknown`: a message was sent before
     without an answer. Raises OutcomeUnknown or, if it was surely not stored, Unavailable.
     """
     loop = asyncio.get_running_loop()
-    pause, reason = _FIRST_PAUSE, Unavailable("no time was left")
+    backoff, reason = Backoff(0.01, 0.5), Unavailable("no time was left")
     tried = False
     while (left := end - loop.time()) > (_LEAST if tried else 0.0):
         try:
@@ -193,8 +192,7 @@ async def persist(
         except Unavailable as error:
             reason = error
         tried = True
-        await asyncio.sleep(max(0.0, min(pause * random.uniform(0.5, 1), end - loop.time())))  # noqa: S311 - jitter, not a secret
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        await backoff.pause(end - loop.time())
         try:
             await connection.up(max(0.0, end - loop.time()))
         except Unavailable as error:

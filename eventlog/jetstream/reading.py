@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -37,7 +36,7 @@ from eventlog.jetstream.fence import Fence, StillLog
 from eventlog.port import Head
 from eventlog.privacy import PersonalDataCipher, revealed
 from eventlog.support.chain import digest_of
-from eventlog.support.timers import until_tick
+from eventlog.support.timers import Backoff, until_tick
 
 log = structlog.get_logger(__name__)
 
@@ -306,7 +305,7 @@ class Pull:
                 await self._client.write([frame(subject, "", NO_HEADERS, b"")])
 
 
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_LONGEST_PAUSE = 0.5
 _MOMENT = 0.25
 """Seconds without a commit of an aggregate after which is looked whether the stream has passed the end of the reading."""
 _SILENT = 1.0
@@ -348,12 +347,12 @@ class Follower:
 
         Close the generator (`aclose`, or `contextlib.aclosing`) to be rid of the consumer at once.
         """
-        pause = _SHORTEST_PAUSE
+        backoff = Backoff(0.05, _LONGEST_PAUSE)
         while not self._done:
             try:
                 async with await self._open() as pull:
                     async for commits in self._read(pull):
-                        pause = _SHORTEST_PAUSE
+                        backoff.begin()
                         yield commits
             except Hole as error:
                 log.warning(
@@ -363,10 +362,9 @@ class Follower:
             except (ConsumerLost, Unavailable, Refused) as error:
                 if isinstance(error, Refused) and not error.passing:
                     raise
-                report = log.info if pause == _SHORTEST_PAUSE else log.debug
+                report = log.info if backoff.is_first else log.debug
                 report("reading interrupted", stream=self._stream, after=self.last, reason=str(error))
-                await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                await backoff.pause()
                 with contextlib.suppress(Unavailable):
                     await self._connection.up(_LONGEST_PAUSE)
 
@@ -520,7 +518,6 @@ T = TypeVar("T")
 READ_DEADLINE = 2.0
 """Seconds within which a read is answered or refused: a broker that restarts is back by then."""
 
-_PAUSE = 0.02
 _HISTORY_AT_ONCE = 256
 _LAST_AT_ONCE = 256
 
@@ -689,6 +686,6 @@ class LogReader:
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of a read, tried for a moment: a repeated read does no harm."""
         try:
-            return await persist(self.connection, attempt, READ_DEADLINE, pause=_PAUSE)
+            return await persist(self.connection, attempt, READ_DEADLINE)
         except OutcomeUnknown as error:
             raise Unavailable(f"the stream {self._stream} cannot be read: {error}") from error

@@ -1,11 +1,13 @@
-"""Timers and tasks: many timers in one, work in ticks, and a task that runs during another."""
+"""Timers and tasks: many timers in one, pauses between tries, work in ticks, and a task that runs during another."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
+from math import inf
 from typing import Any, TypeVar
 
 _RESOLUTION = 0.001
@@ -50,6 +52,34 @@ class TimerQueue:
                 return
             del self._pending[number]
             callback()
+
+
+class Backoff:
+    """The pauses between tries, in seconds: `first`, then doubled each time, up to `longest`.
+
+    Each is drawn between half of that and all of it: tasks that wait for the same thing do not come back at the same moment.
+    """
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first = first
+        self._longest = longest
+        self.next = first
+        """The most seconds of the next pause."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the next pause is the first one."""
+        return self.next == self._first
+
+    def begin(self) -> None:
+        """A try was successful: the next pause is the first one again."""
+        self.next = self._first
+
+    async def pause(self, most: float = inf) -> None:
+        """Wait until the next try, for `most` seconds at most."""
+        seconds = min(self.next * random.uniform(0.5, 1), max(most, 0.0))  # noqa: S311 - jitter, not a secret
+        self.next = min(2 * self.next, self._longest)
+        await asyncio.sleep(seconds)
 
 
 _SOON = 0.1

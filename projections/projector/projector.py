@@ -23,7 +23,7 @@ from projections.model import ReadModel
 from projections.projector.continuity import check_against, reason_of_stop
 from projections.projector.reading import MOST_BYTES, REPLAY_BYTES, Backlog, ProjectorReader
 from projections.projector.status import DATABASE, PositionWaiters, ProjectorProgress, ProjectorStatus
-from projections.projector.writer import AppliedReports, CheckpointWriter, OnApplied, Unparked, pauses, unpark
+from projections.projector.writer import AppliedReports, CheckpointWriter, OnApplied, Unparked, backoff, unpark
 from projections.store import LeaderElection, Parked, Place, Store
 
 
@@ -296,7 +296,7 @@ class Projector:
                 await stand_by(election, self._writer, backlog, self._reached, self._show)
             except StoreUnavailable as error:
                 self._progress.trouble(DATABASE, error)
-                await asyncio.sleep(next(pauses()))
+                await backoff().pause()
 
     def _reached(self) -> None:
         self._progress.trouble(DATABASE, None)
@@ -333,9 +333,9 @@ class Projector:
         await self._writer.load()
         head = await self._writer.patiently("the log", self._log.head)
         ahead = max((checkpoint.sequence for checkpoint in self._writer.checkpoints.values()), default=0)
-        waits, still = pauses(), 0
+        waits, still = backoff(), 0
         while ahead > head.last and still < _TRIES_AHEAD:  # a leader that was elected just now may not know its own end yet
-            await asyncio.sleep(next(waits))
+            await waits.pause()
             before, head = head, await self._writer.patiently("the log", self._log.head)
             still = still + 1 if head == before else 0
         self._writer.incarnation = head.incarnation

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from eventlog import Commit, EventLog, Unavailable
 from eventlog.support.timers import during, until_tick
 from projections.projector.status import ProjectorProgress
-from projections.projector.writer import CheckpointWriter, pauses
+from projections.projector.writer import CheckpointWriter, backoff
 
 MOST_BYTES = 4 * 1024**2
 """Bytes of commits that are gathered, and of the commits that are given at once. This bounds memory for commits of any size,
@@ -121,7 +121,7 @@ class ProjectorReader:
             yield
 
     async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
-        waits = pauses()
+        waits = backoff()
         newest: Commit | None = None
         while True:
             proof = self._writer.record_at(after) if newest is None else newest.digest
@@ -130,14 +130,14 @@ class ProjectorReader:
                     after=after, until=until, batch=self._batch, incarnation=self._writer.incarnation, proof=proof
                 ):
                     self._progress.trouble("reading the log", None)
-                    waits = pauses()
+                    waits.begin()
                     newest = commits[-1]
                     after = newest.sequence
                     await backlog.put(commits)
                 backlog.end()
             except Unavailable as error:
                 self._progress.trouble("reading the log", error)
-                await asyncio.sleep(next(waits))
+                await waits.pause()
             except Exception as error:  # noqa: BLE001 - the consumer of the backlog raises it
                 backlog.end(error)
                 return

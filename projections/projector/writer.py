@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
@@ -18,6 +18,7 @@ import structlog
 from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, SequenceGap, Unavailable
 from eventlog.support import tracing
 from eventlog.support.chain import Break, LinkCheck, LinkChecker, fingerprints, link_faults
+from eventlog.support.timers import Backoff
 from eventlog.support.tracing import Trace
 from projections.errors import ChainBroken, CheckpointMoved, NotParked, RowRefused, StoreUnavailable, Stray
 from projections.model import Change, Projection, ReadModel
@@ -77,8 +78,11 @@ P = ParamSpec("P")
 INLINE = 100
 """Up to this number, commits are applied in the event loop itself, in about 2 ms. A thread would keep the interpreter's lock all
 that time, and takes time to wake."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
-"""Seconds between two looks at a missing log or database. The system continues with at most this delay."""
+
+
+def backoff() -> Backoff:
+    """The pauses between two looks at a missing log or database: the system continues with at most one second of delay."""
+    return Backoff(0.1, 1.0)
 
 
 class CheckpointWriter:
@@ -242,7 +246,7 @@ class CheckpointWriter:
 
     async def patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
         """Call until it works, because the log or the database comes back."""
-        waits, reason = pauses(), ""
+        waits, reason = backoff(), ""
         while True:
             try:
                 result = await call()
@@ -253,7 +257,7 @@ class CheckpointWriter:
                     log.warning(
                         "projector waits", read_model=self.model.name, position=self.lowest, reason=reason, cause=error.__cause__
                     )
-                await asyncio.sleep(next(waits))
+                await waits.pause()
             else:
                 self._progress.trouble(what, None)
                 return result
@@ -282,14 +286,6 @@ async def _aside(commits: Sequence[Commit], function: Callable[P, T], *args: P.a
     if len(commits) <= INLINE:
         return function(*args, **kwargs)
     return await asyncio.to_thread(function, *args, **kwargs)
-
-
-def pauses() -> Iterator[float]:
-    """Seconds to wait before each further try."""
-    pause = _FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _of(projection: str, parked: Mapping[Place, Parked | None]) -> Mapping[Place, Parked | None]:

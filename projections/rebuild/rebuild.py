@@ -31,7 +31,7 @@ from projections.errors import (
 from projections.migrations import Migrations, check_tables, migrate, migrations_of, table_problem
 from projections.model import Projection, ReadModel
 from projections.projector.projector import Projector
-from projections.projector.writer import pauses
+from projections.projector.writer import backoff
 from projections.rebuild.verify import Run, dump, run_silently, verify
 from projections.store import Checkpoint, Copies, CopyPart, Reader, Step, Store, Switching
 from projections.stores.databases import copies_of
@@ -262,14 +262,14 @@ class SchemaUpgrade:
         are away. If no copy can be made, the tables are migrated in place and refilled. Raises ProjectionError, which `reason`
         reports from then on.
         """
-        waits, in_place = pauses(), False
+        waits, in_place = backoff(), False
         while True:
             try:
                 await (self._turn() if in_place else self._change(projector))
                 await migrate(self._store, self._model)
             except (StoreUnavailable, Unavailable) as error:
                 self._say(f"making the new tables waits: {error}")
-                await asyncio.sleep(next(waits))
+                await waits.pause()
             except (ProjectionError, EventLogError) as error:
                 self._say(f"the new tables cannot be made: {error}")
                 if in_place:
@@ -395,14 +395,15 @@ async def make_again_patiently(store: Store, model: ReadModel, error: StoreDamag
     Raises as `open_sound`, but no StoreUnavailable.
     """
     making = make_again(store, model, error)
-    for pause in pauses():
+    waits = backoff()
+    while True:
         try:
             await making
         except StoreUnavailable as away:
             log.warning("a new database cannot be made now", reason=str(away))
         else:
             return
-        await asyncio.sleep(pause)
+        await waits.pause()
         await store.close()
         making = open_sound(store, model)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.support.timers import TimerQueue, during, tick, until_tick
+from eventlog.support.timers import Backoff, TimerQueue, during, tick, until_tick
 from tests.support.log.virtual_time import VirtualTimeLoop
 from tests.support.waiting import wait_until
 
@@ -127,3 +127,23 @@ async def test_a_caller_that_is_cancelled_while_the_work_ends_stays_cancelled() 
     caller = asyncio.create_task(call())
     with pytest.raises(asyncio.CancelledError):
         await caller
+
+
+async def test_the_pauses_between_tries_double_up_to_the_longest_and_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    backoff = Backoff(1, 5)
+    firsts = [backoff.is_first]
+    for _ in range(4):
+        await backoff.pause()
+        firsts.append(backoff.is_first)
+    assert firsts == [True, False, False, False, False]
+    backoff.begin()
+    await backoff.pause(most=0.25)
+    await backoff.pause(most=-1)
+    assert all(longest / 2 <= seconds <= longest for seconds, longest in zip(slept, [1, 2, 4, 5], strict=False))
+    assert slept[4:] == [0.25, 0]

@@ -18,6 +18,7 @@ import structlog
 
 from eventlog.commands import commands
 from eventlog.jetstream import append, connection, log, reading
+from eventlog.support import timers
 from projections.projector import status
 from projections.stores.postgres import connection as pool
 from projections.stores.postgres import election, store
@@ -254,7 +255,7 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
         place: Callable[[Any, str, Any], Any] = lambda *of: stack.enter_context(patch.object(*of))  # noqa: E731
         for module in (connection, status):
             place(module, "time", clock)
-        for module in (append, reading, commands):
+        for module in (timers, commands):
             place(module, "random", chance)
         for module in (append, log):
             place(module, "perf_counter", loop.time)
