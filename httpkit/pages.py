@@ -128,7 +128,7 @@ class Pages:
         root = files(package).joinpath(directory) if isinstance(package, str) else package.joinpath(directory)
         policy = WASM_POLICY if wasm else POLICY
         if built and not root.joinpath(index).is_file():
-            bodies = {index: files("httpkit.static").joinpath("not_built.html").read_bytes()}
+            bodies = {index: files("httpkit").joinpath("not_built.html").read_bytes()}
         else:
             bodies = dict(_files(root))
         assets = {name: Asset.of(name, body, policy) for name, body in bodies.items()}

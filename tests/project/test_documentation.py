@@ -94,7 +94,7 @@ def test_no_page_loads_from_a_network(site: Path, pages: dict[Path, Parsed]) -> 
 def test_each_diagram_is_a_picture_with_its_words(site: Path) -> None:
     page = (site / "explanation" / "architecture.html").read_text(encoding="utf-8")
     pictures = re.findall(r"<figure .*?<svg .*?</figure>", page, re.DOTALL)
-    assert [word in picture for picture, word in zip(pictures, ("stock ledger", "RetryTask"), strict=True)] == [True, True]
+    assert [word in picture for picture, word in zip(pictures, ("stock ledger", "MoneyMoved"), strict=True)] == [True, True]
     assert "flowchart TD" not in page
 
 
