@@ -20,7 +20,7 @@ _INTRODUCTION = """# Routes
 
 This page is generated from the code. [API](../api.md), [the pantry](../../guides/pantry.md) and
 [GraphQL](../../guides/graphql.md) explain the services, with examples. The OpenAPI document of a service also has the schemas of
-bodies and answers: `/api/openapi.json` of `gctd`, `/openapi.json` of `pantry`. Errors are problem documents (RFC 9457).
+bodies and answers: `/api/openapi.json`. Errors are problem documents (RFC 9457).
 """
 
 

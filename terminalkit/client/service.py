@@ -336,7 +336,7 @@ def parse_list(type_: type[R], documents: object, *, known_at: int | None = None
 TIMEOUT = 30.0
 """Seconds that one request may take, unless a caller says otherwise."""
 
-_DESCRIPTIONS = ("/api/openapi.json", "/openapi.json")
+_DESCRIPTION = "/api/openapi.json"
 """Where our services have the descriptions of their APIs, with their names."""
 
 LARGEST_PAGE = 1000
@@ -390,10 +390,9 @@ class ServiceClient:
 
     async def _who_answers(self) -> str | None:
         """Return the name in the description of an API; None if there is none to be had."""
-        for path in _DESCRIPTIONS:
-            with suppress(ClientError, KeyError, TypeError):
-                answer = await self._transport.request("GET", path)
-                return str(answer.document["info"]["title"])
+        with suppress(ClientError, KeyError, TypeError):
+            answer = await self._transport.request("GET", _DESCRIPTION)
+            return str(answer.document["info"]["title"])
         return None
 
     async def _command(

@@ -221,7 +221,7 @@ async def test_the_address_of_another_service_is_named(description: object, expe
     async with FakeApi() as api, Client(api.url) as client:
         api.always["GET", "/api/repos/status"] = Reply(404, ["not a problem document"])
         if description is not None:
-            api.always["GET", "/openapi.json"] = Reply(200, description)
+            api.always["GET", "/api/openapi.json"] = Reply(200, description)
         with pytest.raises(NotFound) as missing:
             await client.repo(REPO_URL)
         with pytest.raises(OtherService, match=expected) as other:
