@@ -7,7 +7,7 @@ import { scoreOf, scores } from "../gctd/data/scores";
 import type { Task } from "../gctd/data/types";
 
 const task = (id: string, analysis = "one"): Task => ({ id, analysis_id: analysis, status: "completed" }) as Task;
-const point = (id: string, average: number) => ({ task_id: id, summary: { average } });
+const point = (id: string, average: number) => ({ task_id: id, measured: { average } });
 
 test("an old score is read page by page, with one reading for all tasks of a project", async () => {
   service.answer = ({ path }) => (path.includes("cursor") ? json([point("task-1", 4)]) : json([point("task-2", 5)], 200, { Link: '</api/x?cursor=2>; rel="next"' }));

@@ -111,7 +111,7 @@ test("functions are chosen by words, directory and ranges, and a range of values
 
 test("a project got worse by its analysis of a week ago", async () => {
   const at = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
-  const point = (days: number, average: number, broke = false) => ({ analyzed_at: at(days), summary: { average, exceeded: average > 10 ? 1 : 0 }, break: broke ? [{ what: "go", before: "1", after: "2" }] : [] }) as unknown as HistoryEntry;
+  const point = (days: number, average: number, broke = false) => ({ analyzed_at: at(days), measured: { average, exceeded: average > 10 ? 1 : 0 }, break: broke ? [{ what: "go", before: "1", after: "2" }] : [] }) as unknown as HistoryEntry;
   const histories: Record<string, HistoryEntry[]> = { worse: [point(0, 12), point(3, 9, true), point(8, 8)], better: [point(0, 7), point(8, 8)], new: [point(0, 7)] };
   service.answer = ({ path }) => json(histories[path.split("/")[3] ?? ""] ?? []);
   const analyses = Object.entries(histories).map(([id, [newest]]) => ({ ...newest, id, repo_info: { ref: "main" } }) as unknown as Analysis);
