@@ -353,9 +353,9 @@ _READ_AT_ONCE = 64
 class Batches:
     """Sends batches to a stream, one at a time: the server commits one after the other anyway, and keeps only 50 open."""
 
-    def __init__(self, connection: Connection, appends: Appender) -> None:
+    def __init__(self, connection: Connection, appender: Appender) -> None:
         self._connection = connection
-        self._appends = appends
+        self._appender = appender
         self._turn = asyncio.Lock()
         self._prefix = secrets.token_urlsafe(6)
         self._numbers = itertools.count(1)
@@ -399,7 +399,7 @@ class Batches:
             return messages
 
         async def attempt(left: float) -> Sequence[Appended] | T:
-            await self._appends.check_before(sent=sent)
+            await self._appender.check_before(sent=sent)
             ack = await self.send(sending, left)
             if ack.error is None:
                 return sequences(ack, len(messages))
@@ -430,7 +430,7 @@ class Batches:
             reply = await self._connection.send_batch(self._framed(messages), min(end - loop.time(), _BATCH_TIMEOUT))
         finally:
             self._turn.release()
-        return self._appends.decode(reply.data)
+        return self._appender.decode(reply.data)
 
     def _framed(self, messages: Sequence[Message]) -> Sequence[tuple[str, bytes, bytes]]:
         batch = f"Nats-Batch-Id: {self._prefix}{next(self._numbers):x}\r\nNats-Batch-Sequence: ".encode()
@@ -444,10 +444,10 @@ class Batches:
 
     async def _find(self, messages: Sequence[Message], error: BrokerError, left: float) -> Sequence[Appended]:
         """Where the messages are stored, if an earlier try stored them. Raises Conflict, OutcomeUnknown."""
-        first = await self._appends.find(messages[0], left)
+        first = await self._appender.find(messages[0], left)
         if first is None:
             # All are stored or none: the last one proves that the first one is stored and cannot be read.
-            if await self._appends.find(messages[-1], left) is not None:
+            if await self._appender.find(messages[-1], left) is not None:
                 raise OutcomeUnknown(
                     f"{messages[-1].subject} is stored, and {messages[0].subject} of the same batch cannot be read"
                 )
@@ -455,7 +455,7 @@ class Batches:
         found: list[Appended | None] = [first]
         for start in range(1, len(messages), _READ_AT_ONCE):
             some = messages[start : start + _READ_AT_ONCE]
-            found += await asyncio.gather(*(self._appends.find(message, left) for message in some))
+            found += await asyncio.gather(*(self._appender.find(message, left) for message in some))
         stored = [appended for appended in found if appended is not None]
         if len(stored) < len(messages):
             raise OutcomeUnknown(f"only {len(stored)} of {len(messages)} commits can be seen yet")
@@ -464,13 +464,13 @@ class Batches:
     async def _find_row(self, row: Sequence[Message], error: BrokerError, left: float) -> Sequence[Appended] | None:
         """Where the commits of a row are stored; None if they cannot be. Raises OutcomeUnknown, Unavailable."""
         first = row[0]
-        found = await self._appends.read_back({"next_by_subj": first.subject, "seq": first.expected + 1}, left)
+        found = await self._appender.read_back({"next_by_subj": first.subject, "seq": first.expected + 1}, left)
         if found is None and error.err_code == WRONG_LAST_SEQUENCE:
             raise Unavailable(f"the leader is behind: {error}")
         if found is None or found.id not in {message.id for message in row}:
             return None
         places = range(found.sequence, found.sequence + len(row))
-        stored = await asyncio.gather(*(self._appends.read_back({"seq": place}, left) for place in places))
+        stored = await asyncio.gather(*(self._appender.read_back({"seq": place}, left) for place in places))
         if [None if one is None else one.id for one in stored] != [message.id for message in row]:
             raise OutcomeUnknown(f"commits to {first.subject} are stored, and not all of their batch can be read")
         return [Appended(place, replayed=True) for place in places]
@@ -570,11 +570,11 @@ class _PendingAppend:
 class GroupCommit:
     """Appends of one stream, each on its own or in shared batches, whichever is faster at the moment."""
 
-    def __init__(self, appends: Appender, batches: Batches) -> None:
+    def __init__(self, appender: Appender, batches: Batches) -> None:
         self.pace = CostEstimate()
         self.shared = 0
         """How many appends were stored in shared batches, for metrics."""
-        self._appends = appends
+        self._appender = appender
         self._batches = batches
         self._queue: list[_PendingAppend] = []
         self._alone = 0
@@ -623,7 +623,7 @@ class GroupCommit:
         self._alone += 1
         digest_soon((message,))
         try:
-            appended = await self._appends.append(message, end, unknown=unknown)
+            appended = await self._appender.append(message, end, unknown=unknown)
         finally:
             self._alone -= 1
             if self._queue:
@@ -728,7 +728,7 @@ class GroupCommit:
     async def _try(self, taken: Sequence[_PendingAppend]) -> Sequence[Sequence[Appended] | None]:
         """Raises OutcomeUnknown; Unavailable or LogDamaged if no message of it was stored."""
         began, sent = perf_counter(), list[Message]()
-        await self._appends.check()
+        await self._appender.check()
 
         def sending() -> Sequence[Message]:
             nonlocal began

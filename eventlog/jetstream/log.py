@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 
 from eventlog.commit import Appended, Proposal, Registry
@@ -30,9 +31,9 @@ class JetStreamLog(LogReader):
         self, connection: Connection, stream: str, registry: Registry, *, people: PersonalDataCipher | None = None
     ) -> None:
         super().__init__(connection, stream, registry, people)
-        self._appends = Appender(connection, self._reads, self._fence.check)
-        self._batches = Batches(connection, self._appends)
-        self.group = GroupCommit(self._appends, self._batches)
+        self._appender = Appender(connection, self._reads, self._fence.check)
+        self._batches = Batches(connection, self._appender)
+        self.group = GroupCommit(self._appender, self._batches)
         """Figures of group commit, for metrics."""
         self.timings = Timings()
         """How long it took until the broker had stored what was appended, for metrics."""
@@ -72,24 +73,30 @@ class JetStreamLog(LogReader):
     ) -> Sequence[Appended]:
         """Store the messages that `encoded` makes of the proposals by `append`, which may store the first ones only."""
         end = asyncio.get_running_loop().time() + deadline
-        started = perf_counter()
-        try:
+        with self._observed(proposals) as appended:
             await self._fence.check()
             messages, before = await encoded(proposals), self._fence.acknowledged
             self.writes.check()
             with self.writes.appending(sum(message.size for message in messages)):
                 stored = await append(messages, end)
-            appended = [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=False)]
-            for one in appended:
-                self._fence.stored(one, before)
+            for place, message in zip(stored, messages, strict=False):
+                appended.append(Appended(place.sequence, place.replayed, message.digest))
+                self._fence.stored(appended[-1], before)
+        return appended
+
+    @contextmanager
+    def _observed(self, proposals: Sequence[Proposal]) -> Iterator[list[Appended]]:
+        """Count and time an append, which the block fills in, and export a span for each stored commit."""
+        appended: list[Appended] = []
+        began, started = time.time_ns(), perf_counter()
+        try:
+            yield appended
         except Exception:
             self.failed += 1
             raise
-        seconds = perf_counter() - started
-        self.timings.observe(seconds)
+        self.timings.observe(perf_counter() - started)
         if tracing.recording_spans():
-            self._export(proposals[: len(appended)], time.time_ns() - int(seconds * 1e9))
-        return appended
+            self._export(proposals[: len(appended)], began)
 
     async def _encode(self, proposal: Proposal, after: Message | None = None) -> Message:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self.registry)
