@@ -8,6 +8,8 @@ are woken and event streams continue without polling.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -16,14 +18,16 @@ from typing import Any
 import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head
+from eventlog.support import tracing
 from eventlog.support.timers import until_one_ends
+from eventlog.support.tracing import Trace
 from projections.errors import Behind, CheckpointMoved, NotLeading, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector.continuity import check_against, reason_of_stop
 from projections.projector.reading import MOST_BYTES, REPLAY_BYTES, Backlog, ProjectorReader
 from projections.projector.status import DATABASE, PositionWaiters, ProjectorProgress, ProjectorStatus
-from projections.projector.writer import AppliedReports, CheckpointWriter, OnApplied, Unparked, backoff, unpark
+from projections.projector.writer import INLINE, CheckpointWriter, Unparked, backoff, unpark
 from projections.store import LeaderElection, Parked, Place, Store
 
 
@@ -112,6 +116,49 @@ BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
 _TRIES_AHEAD = 6
 """How often a log that does not move is asked again, over some three seconds, before a checkpoint is taken to be ahead of it."""
+
+
+OnApplied = Callable[[Sequence[Commit]], None]
+"""Called in the event loop with commits that have become visible."""
+
+
+class AppliedReports:
+    """Calls `on_applied` after each transaction. Commits that a restarted projection applies a second time are left out."""
+
+    def __init__(self, on_applied: OnApplied | None) -> None:
+        self._on_applied = on_applied
+        self._reported: int | None = None
+        self._history: int | None = None
+
+    def begin_after(self, sequence: int) -> None:
+        """All commits after this sequence are reported. By default, all that the tables have at the beginning is history."""
+        self._history = sequence
+
+    def reached(self, highest: int) -> int:
+        """Return the sequence up to which all is reported. At the beginning it is the end of the history.
+
+        `highest` is the highest sequence that a projection has applied.
+        """
+        if self._reported is None:
+            self._reported = highest if self._history is None else min(highest, self._history)
+        return self._reported
+
+    def skip_to(self, sequence: int) -> None:
+        """All commits up to this sequence count as reported."""
+        self._reported = sequence
+
+    def report(self, commits: Sequence[Commit]) -> None:
+        """Report the commits of a transaction."""
+        if len(commits) <= INLINE and log.is_enabled_for(logging.DEBUG):
+            for commit in commits:
+                trace = commit.trace
+                log.debug("commit applied", sequence=commit.sequence, subject=commit.subject, trace_id=trace and trace.trace_id)
+        reported = self._reported or 0
+        if commits[-1].sequence > reported:
+            new = commits if commits[0].sequence > reported else [c for c in commits if c.sequence > reported]
+            self._reported = commits[-1].sequence
+            if self._on_applied is not None:
+                self._on_applied(new)
 
 
 class Projector:
@@ -317,8 +364,11 @@ class Projector:
         async with self._reader.following(backlog, position, until):
             while commits := await backlog.take():
                 self._progress.pending(_time_of(commits), commits[-1].sequence)
+                began = time.time_ns()
                 async with self._writer.turn:
                     await self._writer.advance(commits, self._show)
+                if tracing.recording_spans():
+                    _export_span(self._model, commits, began)
                 if commits[-1].sequence >= head.last:
                     backlog.most_bytes = MOST_BYTES
 
@@ -369,3 +419,15 @@ def _time_of(commits: Sequence[Commit]) -> datetime | None:
         with suppress(EventLogError):
             return commit.at
     return None
+
+
+def _export_span(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
+    """Export the span of a batch, linked to the commands of its new commits. A batch of one belongs to their trace."""
+    new = [commit.trace for commit in commits if not tracing.began_before(commit.at.timestamp())]
+    links = list(dict.fromkeys(trace for trace in new if trace is not None and trace.sampled))[: tracing.MOST_LINKS]
+    if links:
+        parent = links[0] if len(commits) == 1 else None
+        span = Trace.begin() if parent is None else parent.child()
+        name = f"{tracing.PROCESS} {model.stream}"
+        about = tracing.message_attributes(tracing.PROCESS, model.stream, count=len(commits), group=model.name)
+        tracing.record_span(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)

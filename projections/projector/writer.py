@@ -6,8 +6,6 @@ Unparking applies the waiting commits of an aggregate in order, and then the agg
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import ParamSpec, TypeVar
@@ -16,10 +14,8 @@ import attrs
 import structlog
 
 from eventlog import AggregateDamaged, AggregateId, Commit, EventLog, SequenceGap, Unavailable
-from eventlog.support import tracing
 from eventlog.support.chain import Break, LinkCheck, LinkChecker, fingerprints, link_faults
 from eventlog.support.timers import Backoff
-from eventlog.support.tracing import Trace
 from projections.errors import ChainBroken, CheckpointMoved, NotParked, RowRefused, StoreUnavailable, Stray
 from projections.model import Change, Projection, ReadModel
 from projections.projector.continuity import Tip, check_known
@@ -28,49 +24,6 @@ from projections.projector.status import DATABASE, ProjectorProgress
 from projections.store import Checkpoint, CheckpointOutcome, Mark, Parked, Place, Step, Store
 
 log = structlog.get_logger(__name__)
-
-OnApplied = Callable[[Sequence[Commit]], None]
-"""Called in the event loop with commits that have become visible."""
-
-
-class AppliedReports:
-    """Calls `on_applied` after each transaction. Commits that a restarted projection applies a second time are left out."""
-
-    def __init__(self, on_applied: OnApplied | None) -> None:
-        self._on_applied = on_applied
-        self._reported: int | None = None
-        self._history: int | None = None
-
-    def begin_after(self, sequence: int) -> None:
-        """All commits after this sequence are reported. By default, all that the tables have at the beginning is history."""
-        self._history = sequence
-
-    def reached(self, highest: int) -> int:
-        """Return the sequence up to which all is reported. At the beginning it is the end of the history.
-
-        `highest` is the highest sequence that a projection has applied.
-        """
-        if self._reported is None:
-            self._reported = highest if self._history is None else min(highest, self._history)
-        return self._reported
-
-    def skip_to(self, sequence: int) -> None:
-        """All commits up to this sequence count as reported."""
-        self._reported = sequence
-
-    def report(self, commits: Sequence[Commit]) -> None:
-        """Report the commits of a transaction."""
-        if len(commits) <= INLINE and log.is_enabled_for(logging.DEBUG):
-            for commit in commits:
-                trace = commit.trace
-                log.debug("commit applied", sequence=commit.sequence, subject=commit.subject, trace_id=trace and trace.trace_id)
-        reported = self._reported or 0
-        if commits[-1].sequence > reported:
-            new = commits if commits[0].sequence > reported else [c for c in commits if c.sequence > reported]
-            self._reported = commits[-1].sequence
-            if self._on_applied is not None:
-                self._on_applied(new)
-
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -145,12 +98,9 @@ class CheckpointWriter:
         If the database refuses a row, the commits are halved until the faulty one is found. Raises LogDiverged if commits differ
         from the ones that some projection has applied before.
         """
-        began = time.time_ns()
         made, looked = await _aside(commits, _looked_at, self._links, commits)
         broken = await self._broken(looked)
         await self._advance(commits, made, show, broken)
-        if tracing.recording_spans():
-            _export(self.model, commits, began)
 
     async def _advance(
         self,
@@ -261,18 +211,6 @@ class CheckpointWriter:
             else:
                 self._progress.trouble(what, None)
                 return result
-
-
-def _export(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
-    """Export the span of a batch, linked to the commands of its new commits. A batch of one belongs to their trace."""
-    new = [commit.trace for commit in commits if not tracing.began_before(commit.at.timestamp())]
-    links = list(dict.fromkeys(trace for trace in new if trace is not None and trace.sampled))[: tracing.MOST_LINKS]
-    if links:
-        parent = links[0] if len(commits) == 1 else None
-        span = Trace.begin() if parent is None else parent.child()
-        name = f"{tracing.PROCESS} {model.stream}"
-        about = tracing.message_attributes(tracing.PROCESS, model.stream, count=len(commits), group=model.name)
-        tracing.record_span(name, span, tracing.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
 
 
 def _looked_at(links: LinkChecker, commits: Sequence[Commit]) -> tuple[Sequence[bytes], LinkCheck]:
