@@ -37,7 +37,7 @@ from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.guard import Guard
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.stream import OF_EVERY_STREAM, Frame
-from projections.model import ReadModel
+from projections.model import EVERY, ReadModel
 from projections.queries import SnapshotQueries
 from projections.store import Argument, Queryable, Row, Store
 from servicekit.access.service_access import ServiceAccess, TokenDirectory
@@ -158,8 +158,8 @@ async def follow_events(request: Nothing, call: Call[Running]) -> web.StreamResp
 class Service:
     """A service over one read model and the stream that it is made from.
 
-    `deciders` are the rules of its aggregates, `routes` its API. `show` gives the frames of an event for the event stream, any
-    number of them; `events` are the names and data classes of these frames. With `events` there is a route at `/api/events`.
+    `deciders` are the rules of all its aggregates, `routes` its API. `show` gives the frames of an event for the event
+    stream, any number of them; `events` are their names and data classes. With `events` there is a route at `/api/events`.
     `show` gets the state before the events of a commit that `needs_previous_state`, which may cost a read of the log.
     `pages` are served besides the API. `tokens` are its personal tokens, which its read model has by
     `servicekit.access.tokens.with_tokens`; without them there is one token, the setting `auth_token`.
@@ -193,10 +193,25 @@ class Service:
     parts: Callable[[Running, Any], Parts] = _only_itself
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError for a decider whose category the registry has no state of: it could be neither stored nor read."""
-        missing = {decider.category for decider in self.deciders} - set(self.model.registry.categories)
-        if missing:
-            raise ValueError(f"{self.name}: no state is registered for {', '.join(sorted(missing))}")
+        """Raise ValueError for a category without a registered state, or without a decider.
+
+        Its commits could be neither stored nor read, or would never reach the event stream.
+        """
+        registered = set(self.model.registry.categories)
+        decided = {decider.category for decider in self.deciders}
+        read = {category for projection in self.model.projections for category in projection.handlers} - {EVERY}
+        if stateless := (decided | read) - registered:
+            raise ValueError(
+                f"{self.name}: no state is registered for {', '.join(sorted(stateless))}: put `@REGISTRY.state(CATEGORY)` above "
+                "the class of the state, with the registry of the read model"
+            )
+        if self.tokens is not None:
+            decided.add(self.tokens.decider.category)
+        if undecided := registered - decided:
+            raise ValueError(
+                f"{self.name}: `deciders` has no decider of {', '.join(sorted(undecided))}, so its events would never reach the "
+                "event stream: add it"
+            )
 
     @property
     def source(self) -> SettingsSource[Any]:

@@ -16,7 +16,7 @@ import yaml
 from eventlog import Decider
 from eventlog.admin.declarations import EVENT_STREAM, default_file, event_stream, load_declarations
 from examples.bank.service import ACCOUNT, BANK, MODEL
-from projections import models
+from projections import Projection, models
 from servicekit import Service, ServiceSettings
 from terminalkit.config.loading import setting, settings
 
@@ -67,6 +67,17 @@ def test_a_decider_without_a_registered_state_is_refused() -> None:
     stranger: Decider[Any, Any, Any] = Decider("bank.vault", ACCOUNT.decide, ACCOUNT.evolve, initial=None)
     with pytest.raises(ValueError, match=r"no state is registered for bank\.vault"):
         attrs.evolve(BANK, deciders=[ACCOUNT, stranger])
+
+
+def test_a_category_that_a_projection_reads_needs_a_registered_state() -> None:
+    model = attrs.evolve(MODEL, projections=(*MODEL.projections, Projection("vaults", 1, (), {"bank.vault": lambda _: ()})))
+    with pytest.raises(ValueError, match=r"no state is registered for bank\.vault: put `@REGISTRY\.state\(CATEGORY\)`"):
+        attrs.evolve(BANK, model=model)
+
+
+def test_a_category_without_a_decider_is_refused_since_its_events_would_not_be_shown() -> None:
+    with pytest.raises(ValueError, match=r"`deciders` has no decider of bank\.account, .*event stream: add it"):
+        attrs.evolve(BANK, deciders=[])
 
 
 def test_its_program_shows_its_settings(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
