@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 
 def facade(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package (PEP 562); `modules` are its public names, separated by spaces, by their modules."""
+    """The `__getattr__` of a package (PEP 562); `modules` are its public names, separated by spaces, by their modules.
+
+    The package also gets a `__dir__` with these names, which `help` and completion read.
+    """
     places = {name: module for module, names in modules.items() for name in names.split()}
+    own = vars(sys.modules[package])
+    own["__dir__"] = lambda: sorted({*own, *places})
 
     def get(name: str) -> Any:
         if name not in places:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pydoc
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -22,9 +23,17 @@ from tests.support import ROOT
 def test_a_package_gives_each_name_that_it_says_it_has(face: str) -> None:
     module = import_module(face)
     assert sorted(set(module.__all__)) == sorted(module.__all__)
+    assert set(module.__all__) <= set(dir(module)), "completion reads it there"
     for name in module.__all__:
         assert getattr(module, name) is getattr(import_module(_places(face)[name]), name), "type checkers read it from there"
         assert not (ROOT / f"{face}.{name}".replace(".", "/")).with_suffix(".py").exists(), "a module hides it"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_pydoc_shows_the_public_names_of_a_package(package: str) -> None:
+    module = import_module(package)
+    text = pydoc.plain(pydoc.render_doc(module))
+    assert [name for name in module.__all__ if not re.search(rf"\b{name}\b", text)] == []
 
 
 def _places(face: str) -> dict[str, str]:
