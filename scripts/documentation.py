@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -130,14 +131,19 @@ def _contents(caption: str, names: Sequence[str]) -> str:
     return "\n".join(["", "", "```{toctree}", *options, "", *names, "```", ""])
 
 
-def main(directory: Path = DEFAULT, docs: Path = DOCS) -> None:
-    """Build the site into a directory, and print its first page. Both can be given on the command line."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Build the site into a directory, and print its first page."""
+    parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("directory", nargs="?", type=Path, default=DEFAULT, help="of the site, in place of an older one")
+    parser.add_argument("docs", nargs="?", type=Path, default=DOCS, help="directory of the pages")
+    arguments = parser.parse_args(argv)
+    directory = arguments.directory.absolute()
     try:
-        build(directory, docs)
+        build(directory, arguments.docs.absolute())
     except SiteFailed as error:
         sys.exit(f"error: {error}")
     print(directory / "index.html")
 
 
 if __name__ == "__main__":
-    main(*(Path(argument).absolute() for argument in sys.argv[1:]))
+    main()

@@ -44,6 +44,14 @@ def build(*arguments: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
 
+def test_help_builds_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documentation, "build", pytest.fail)
+    with pytest.raises(SystemExit) as ended:
+        documentation.main(["--help"])
+    assert ended.value.code == 0
+    assert "Builds the site of docs/" in capsys.readouterr().out
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
