@@ -16,11 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import attrs
 import msgspec
 
-from eventlog.errors import StateLost, UndecodableCommit
+from eventlog.errors import NotStorable, StateLost, UndecodableCommit
 from eventlog.support.chain import CommitBody, CommitLost, EventBody, StateBody, digest_of, guard_at, has_guard, lost
 from eventlog.support.tracing import Trace
 
@@ -407,6 +408,27 @@ class _Type:
 _LOST = "CommitLost"
 _OF_EVERY_LOG = {_LOST: _Type(_LOST, 1, CommitLost, msgspec.json.Decoder(CommitLost))}
 _NOTHING = b"null"
+_REGISTERED: WeakSet[type] = WeakSet()
+"""The classes of all registries."""
+
+
+def check_registered(event: Any, state: Any) -> None:
+    """Check the classes of an event and of the state after it. Raises NotStorable if no registry of this program has them."""
+    if type(event) not in _REGISTERED:
+        raise _unknown_event(event)
+    if type(state) not in _REGISTERED:
+        raise _unknown_state(state)
+
+
+def _unknown_event(event: Any) -> NotStorable:
+    name = type(event).__name__
+    return NotStorable(f'the event class {name} is not registered: put `@REGISTRY.event("{name}")` above it')
+
+
+def _unknown_state(state: Any) -> NotStorable:
+    if state is None:
+        return NotStorable("the state after the events is None: `evolve` has no case for one of them, or lacks a `return`")
+    return NotStorable(f"the state class {type(state).__name__} is not registered: put `@REGISTRY.state(CATEGORY)` above it")
 
 
 def _unchanged(fields: dict[str, Any]) -> dict[str, Any]:
@@ -446,6 +468,7 @@ class Registry:
             raise ValueError(f"{name}: versions before {version} can be read as they are, not {', '.join(map(str, reads))}")
         upcasters: dict[int, Upcaster] = dict.fromkeys(reads, _unchanged)
         types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls), upcasters, personal)
+        _REGISTERED.add(cls)
         return cls
 
     def upcast(self, name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
@@ -478,8 +501,8 @@ class Registry:
 
         `prev` is the digest of the aggregate's previous commit.
 
-        Raises ValueError for an event or a state whose class is not registered or that JSON cannot carry, for example with a
-        number that is not finite, and for personal fields that are not sealed.
+        Raises NotStorable for an event or a state whose class is not registered, ValueError for one that JSON cannot carry, for
+        example with a number that is not finite, and for personal fields that are not sealed.
         """
         body = CommitBody(
             id=commit.id,
@@ -491,7 +514,8 @@ class Registry:
         return self._encoder.encode(body)
 
     def _encode_state(self, state: Any) -> StateBody:
-        found = self._type_of(state)
+        if (found := self._names.get(type(state))) is None:
+            raise _unknown_state(state)
         return StateBody(self._raw(found, state), found.version)
 
     def _encode_event(self, event: NewEvent, sealed: str | None) -> EventBody:
@@ -514,11 +538,11 @@ class Registry:
         )
 
     def personal_fields(self, event: Any) -> PersonalFields | None:
-        """The personal fields of an event. Raises ValueError for one whose class is not registered."""
+        """The personal fields of an event. Raises NotStorable for one whose class is not registered."""
         return self._type_of(event).personal
 
     def name_of(self, event: Any) -> str:
-        """The name of an event's type. Raises ValueError for one whose class is not registered."""
+        """The name of an event's type. Raises NotStorable for one whose class is not registered."""
         return self._type_of(event).name
 
     def _raw(self, found: _Type, value: Any) -> msgspec.Raw:
@@ -530,11 +554,11 @@ class Registry:
             raise ValueError(f"{found.name} cannot be encoded: {error}") from error
         return msgspec.Raw(encoded)
 
-    def _type_of(self, value: Any) -> _Type:
+    def _type_of(self, event: Any) -> _Type:
         try:
-            return self._names[type(value)]
+            return self._names[type(event)]
         except KeyError:
-            raise ValueError(f"{type(value).__name__} is not registered as an event or a state") from None
+            raise _unknown_event(event) from None
 
     def decode(self, name: str, version: int, data: bytes) -> Any:
         """An event (by name) or a state (by category) from its stored fields, lifted to the newest version.

@@ -40,6 +40,12 @@ class KeyTaken(EventLogError):
         self.sequence = sequence
 
 
+class NotStorable(EventLogError, ValueError):
+    """The program makes an event or a state that its registry does not know. The commit is not stored."""
+
+    status = HTTPStatus.NOT_IMPLEMENTED
+
+
 class TooLarge(EventLogError):
     """A commit is over the size that one message may have; large bodies belong in the blob store."""
 

@@ -427,7 +427,7 @@ class _Guarded:
         if request.writer.output_size > 0:
             _cut(request, error)
         response = self._problems.of(error, instance=request.rel_url.raw_path, request_id=request_id)
-        if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        if response.status in (HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.NOT_IMPLEMENTED):
             log.error("request failed", method=request.method, path=request.rel_url.raw_path, exc_info=error)
         return response
 

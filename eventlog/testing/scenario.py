@@ -4,7 +4,8 @@
     given(PRODUCT, Registered("flour")).when(TakeOut(1)).then_refused(InsufficientStock, match="available 0")
 
 Each case also checks the promises of every decider: it is pure (deciding and evolving again gives the same, and leaves its
-inputs unchanged), and, if a registry is given, each event and state survives being stored.
+inputs unchanged), `evolve` gives a state for each event, and the classes of both are registered. If a registry is given, each
+event and state survives being stored.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from eventlog.commit import Commit, NewCommit, NewEvent, Registry
+from eventlog.commit import Commit, NewCommit, NewEvent, Registry, check_registered
 from eventlog.decider import Decider
 
 S = TypeVar("S")
@@ -93,12 +94,16 @@ class When(Generic[S, C, E]):
         for event, before, after in zip(events, states, states[1:], strict=False):
             if decider.evolve(before, event) != after:
                 raise AssertionError(f"evolve is not pure: {event} on {before} gives another state when it is folded again")
+            if after is None:
+                kind = type(event).__name__
+                raise AssertionError(f"evolve gives None for {event}: it has no case for {kind}, or lacks a `return` there")
             self._stored(event, after)
         return states
 
     def _stored(self, event: E, state: S | None) -> None:
         registry = self.given.registry
         if registry is None:
+            check_registered(event, state)
             return
         commit = NewCommit(id="a", at=datetime.now(UTC), events=(NewEvent(event),), state=state)
         stored = Commit(1, f"{self.given.decider.category}.a", registry.encode(commit), registry)

@@ -11,6 +11,7 @@ import pytest
 
 from eventlog.commit import Registry
 from eventlog.decider import Decider
+from eventlog.errors import NotStorable
 from eventlog.testing.scenario import given
 
 REGISTRY = Registry()
@@ -130,3 +131,19 @@ def test_an_event_that_is_not_registered_is_caught() -> None:
     strange: Decider[Jar, Fill, Any] = Decider(CATEGORY, lambda _, __: ["no event"], lambda _, __: Jar(), initial=None)
     with pytest.raises(ValueError, match="not registered"):
         given(strange, registry=REGISTRY).when(Fill(1)).then("no event")
+
+
+@pytest.mark.parametrize("registry", [None, REGISTRY])
+def test_an_evolve_without_a_case_for_an_event_is_caught(registry: Registry | None) -> None:
+    silent: Decider[Any, Fill, Any] = Decider(CATEGORY, decide, lambda *_: None, initial=Jar())
+    with pytest.raises(AssertionError, match=r"evolve gives None for Filled\(amount=1\): it has no case for Filled"):
+        given(silent, registry=registry).when(Fill(1)).then(Filled(1))
+
+
+def test_a_class_that_no_registry_has_is_caught_also_without_a_registry() -> None:
+    strange: Decider[Jar, Fill, Any] = Decider(CATEGORY, lambda *_: [Fill(1)], lambda *_: Jar(), initial=None)
+    with pytest.raises(NotStorable, match=r'event class Fill is not registered: put `@REGISTRY\.event\("Fill"\)` above it'):
+        given(strange).when(Fill(1)).then(Fill(1))
+    stateless: Decider[Any, Fill, Any] = Decider(CATEGORY, decide, lambda *_: "no state", initial=None)
+    with pytest.raises(NotStorable, match="state class str is not registered"):
+        given(stateless).when(Fill(1)).then(Filled(1))

@@ -14,13 +14,15 @@ import aiohttp
 import attrs
 import pytest
 import pytest_asyncio
+import structlog
 from openapi_spec_validator import validate
 from playwright.async_api import Browser, Page, Route, expect
 
 from eventlog.testing.scenario import given
 from examples.bank.service import ACCOUNT, BANK, MoneyMoved, Refused
-from httpkit import Frame, encode
-from servicekit import EventChange, ServiceSettings
+from httpkit import Call, Frame, Nothing, encode
+from httpkit import Route as HttpRoute
+from servicekit import EventChange, Running, ServiceSettings
 from tests.httpkit.eventsource import EventSource
 from tests.support import ROOT
 from tests.support.programs import warm
@@ -28,6 +30,11 @@ from tests.support.waiting import wait_until
 from tests.support.web.browser import chromium
 
 MODEL = "examples.bank.service:MODEL"
+
+
+@attrs.frozen
+class Forgotten:
+    """An event that no registry has."""
 
 
 class Bank:
@@ -111,6 +118,21 @@ async def test_a_deposit_can_be_read_when_it_is_answered_and_counts_once(bank: B
     status, balance, headers = await bank.deposit("anna", 500, **{"Idempotency-Key": "k1"})
     assert (status, balance, headers["Idempotent-Replayed"]) == (200, {"id": "anna", "cents": 500}, "true")
     assert await bank.balances() == {"anna": 500}
+
+
+async def test_an_event_without_registration_is_named_in_the_answer_and_in_the_log(settings: ServiceSettings) -> None:
+    careless = attrs.evolve(ACCOUNT, decide=lambda *_: [Forgotten()], evolve=lambda account, _: account)
+
+    async def forget(_: Nothing, call: Call[Running]) -> None:
+        await call.services.execute(careless, "anna", MoneyMoved(1), call)
+
+    service = attrs.evolve(BANK, routes=[HttpRoute("POST", "/api/forget", forget, summary="Forget")])
+    cause = 'the event class Forgotten is not registered: put `@REGISTRY.event("Forgotten")` above it'
+    with structlog.testing.capture_logs() as logs:
+        async with service.listening(settings) as address, aiohttp.request("POST", f"{address.url}/api/forget") as response:
+            problem = await response.json(content_type=None)
+    assert (response.status, problem["detail"]) == (501, cause)
+    assert [str(line["exc_info"]) for line in logs if line["event"] == "request failed"] == [cause]
 
 
 async def test_a_transfer_moves_money_between_two_accounts_or_not_at_all(bank: Bank) -> None:
