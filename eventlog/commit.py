@@ -514,21 +514,21 @@ class Registry:
         return self._encoder.encode(body)
 
     def _encode_state(self, state: Any) -> StateBody:
-        if (found := self._names.get(type(state))) is None:
+        if (type_ := self._names.get(type(state))) is None:
             raise _unknown_state(state)
-        return StateBody(self._raw(found, state), found.version)
+        return StateBody(self._raw(type_, state), type_.version)
 
     def _encode_event(self, event: NewEvent, sealed: str | None) -> EventBody:
-        found, context, data = self._type_of(event.data), event.context, event.data
-        if found.personal is not None:
+        type_, context, data = self._type_of(event.data), event.context, event.data
+        if type_.personal is not None:
             if sealed is not None:
-                data = found.personal.without(data)
-            elif person_of(found.personal, data):
-                raise ValueError(f"{found.name} has personal fields, and this log was given no keyring to seal them with")
+                data = type_.personal.without(data)
+            elif person_of(type_.personal, data):
+                raise ValueError(f"{type_.name} has personal fields, and this log was given no keyring to seal them with")
         return EventBody(
-            found.name,
-            self._raw(found, data),
-            found.version,
+            type_.name,
+            self._raw(type_, data),
+            type_.version,
             context.key,
             context.fingerprint,
             context.correlation,
@@ -545,13 +545,13 @@ class Registry:
         """The name of an event's type. Raises NotStorable for one whose class is not registered."""
         return self._type_of(event).name
 
-    def _raw(self, found: _Type, value: Any) -> msgspec.Raw:
+    def _raw(self, type_: _Type, value: Any) -> msgspec.Raw:
         try:
             encoded = self._encoder.encode(value)
             if _NOTHING in encoded:  # a number that is not finite is encoded as null, which its type does not read
-                found.decoder.decode(encoded)
+                type_.decoder.decode(encoded)
         except (TypeError, OverflowError, RecursionError, msgspec.DecodeError) as error:
-            raise ValueError(f"{found.name} cannot be encoded: {error}") from error
+            raise ValueError(f"{type_.name} cannot be encoded: {error}") from error
         return msgspec.Raw(encoded)
 
     def _type_of(self, event: Any) -> _Type:

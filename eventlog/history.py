@@ -87,13 +87,13 @@ class EventFilter:
         """The events of a commit that are wanted, in order."""
         if self.category is not None and commit.category != self.category:
             return ()
-        found = event_records(commit)
+        records = event_records(commit)
         if self.types:
-            found = (record for record in found if record.type in self.types)
+            records = (record for record in records if record.type in self.types)
         if self.text:
             text = self.text.casefold()
-            found = (record for record in found if text in _text(record))
-        return tuple(found)
+            records = (record for record in records if text in _text(record))
+        return tuple(records)
 
 
 def _text(record: Record) -> str:
@@ -114,18 +114,18 @@ class Page:
     next: int | None
 
 
-async def search_events(log: EventLog, wanted: EventFilter, *, most: int = MOST) -> Page:
+async def search_events(log: EventLog, event_filter: EventFilter, *, most: int = MOST) -> Page:
     """One page. It may be short, and even empty, where `most` commits did not have more.
 
     Raises Unavailable, and LogDamaged or AggregateDamaged for a record that cannot be read.
     """
     head = await log.head()
-    first = max(wanted.first, head.first)
-    last = head.last if wanted.last is None else min(wanted.last, head.last)
+    first = max(event_filter.first, head.first)
+    last = head.last if event_filter.last is None else min(event_filter.last, head.last)
     if first > last:
         return Page(records=(), first=first, last=last, end=head.last, next=None)
-    reader = _PageSearch(log, wanted, most)
-    if wanted.newest:
+    reader = _PageSearch(log, event_filter, most)
+    if event_filter.newest:
         next_ = await reader.backwards(first, last)
         seen_first, seen_last = (first if next_ is None else next_ + 1), last
     else:
@@ -137,16 +137,16 @@ async def search_events(log: EventLog, wanted: EventFilter, *, most: int = MOST)
 class _PageSearch:
     """One page being filled."""
 
-    def __init__(self, log: EventLog, wanted: EventFilter, most: int) -> None:
+    def __init__(self, log: EventLog, event_filter: EventFilter, most: int) -> None:
         self.found: list[Record] = []
         self._log = log
-        self._wanted = wanted
+        self._filter = event_filter
         self._most = most
         self._read = 0
 
     @property
     def _full(self) -> bool:
-        return len(self.found) >= self._wanted.limit or self._read >= self._most
+        return len(self.found) >= self._filter.limit or self._read >= self._most
 
     async def forwards(self, first: int, last: int) -> int | None:
         """Read on from `first`; gives the sequence at which the next page begins."""
@@ -154,30 +154,30 @@ class _PageSearch:
             async for commits in batches:
                 for commit in commits:
                     self._read += 1
-                    self.found.extend(self._wanted.of(commit))
+                    self.found.extend(self._filter.of(commit))
                     if self._full:
                         return commit.sequence + 1 if commit.sequence < last else None
         return None
 
     async def backwards(self, first: int, last: int) -> int | None:
         """Read back from `last`, in pieces that are read forwards; gives the sequence at which the next page begins."""
-        wanted = self._wanted
-        window = wanted.limit if wanted.takes_all else _FIRST_WINDOW
+        event_filter = self._filter
+        window = event_filter.limit if event_filter.takes_all else _FIRST_WINDOW
         while True:
             begin = max(first, last - window + 1)
             async with aclosing(self._follow(begin, last)) as batches:
-                commits = [commit async for some in batches for commit in some]
+                commits = [commit async for batch in batches for commit in batch]
             for commit in reversed(commits):
                 self._read += 1
-                self.found.extend(reversed(wanted.of(commit)))
+                self.found.extend(reversed(event_filter.of(commit)))
                 if self._full:
                     return commit.sequence - 1 if commit.sequence > first else None
             if begin <= first:
                 return None
             last = begin - 1
             # Of one aggregate a piece has few commits, however long it is.
-            window = window * 8 if wanted.aggregate is not None else min(window * 4, self._most - self._read)
+            window = window * 8 if event_filter.aggregate is not None else min(window * 4, self._most - self._read)
 
     def _follow(self, first: int, last: int) -> Any:
-        batches: AsyncIterator[Sequence[Commit]] = self._log.follow(after=first - 1, until=last, aggregate=self._wanted.aggregate)
+        batches: AsyncIterator[Sequence[Commit]] = self._log.follow(after=first - 1, until=last, aggregate=self._filter.aggregate)
         return batches

@@ -200,15 +200,15 @@ def parse(
     content: Mapping[str, Any], *, replicas: int = 1, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Declarations:
     """Return the declarations of the content of a file. Parameters and errors as in `load`."""
-    left = dict(overrides or {})
+    unused = dict(overrides or {})
     sections = {
-        section: [(name, dict(fields) | dict(left.pop(name, {}))) for name, fields in content.get(section, {}).items()]
+        section: [(name, dict(fields) | dict(unused.pop(name, {}))) for name, fields in content.get(section, {}).items()]
         for section in ("streams", "consumers", "key_value", "objects")
     }
     if unknown := set(content) - set(sections) - {"templates"}:
         raise DeclarationInvalid(f"unknown sections: {', '.join(sorted(unknown))}")
-    if left:
-        raise DeclarationInvalid(f"overridden but not declared: {', '.join(sorted(left))}")
+    if unused:
+        raise DeclarationInvalid(f"overridden but not declared: {', '.join(sorted(unused))}")
     streams = [
         *(_stream(name, fields) for name, fields in sections["streams"]),
         *(_key_value(name, fields) for name, fields in sections["key_value"]),

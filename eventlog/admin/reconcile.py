@@ -201,16 +201,16 @@ async def _fitted(connection: Connection, declarations: Declarations, room: Disk
 
 async def _apply(connection: Connection, declarations: Declarations, *, new_keys: bool) -> list[Drift]:
     refused: set[tuple[str, str]] = set()
-    left: list[Drift] = []
+    remaining: list[Drift] = []
     for _ in range(_ROUNDS):  # another process may be first with any step: look again
-        left = await plan_changes(connection, declarations, new_keys=new_keys)
-        left = [attrs.evolve(d, action="by hand") if (d.kind, d.name) in refused else d for d in left]
-        if all(drift.action == "by hand" for drift in left):
+        remaining = await plan_changes(connection, declarations, new_keys=new_keys)
+        remaining = [attrs.evolve(d, action="by hand") if (d.kind, d.name) in refused else d for d in remaining]
+        if all(drift.action == "by hand" for drift in remaining):
             break
-        for (kind, name), drifts in groupby(left, key=lambda drift: (drift.kind, drift.name)):
+        for (kind, name), drifts in groupby(remaining, key=lambda drift: (drift.kind, drift.name)):
             if not await _settle(connection, declarations, kind, name, list(drifts)):
                 refused.add((kind, name))
-    return left
+    return remaining
 
 
 async def _settle(connection: Connection, declarations: Declarations, kind: str, name: str, drifts: Sequence[Drift]) -> bool:
@@ -357,21 +357,21 @@ def _same(wanted: Any, found: Any) -> bool:
     return bool(wanted == found or (not found and not wanted))  # the server leaves out what is zero
 
 
-def _harmless(stream: Stream, field: str, wanted: Any, config: Mapping[str, Any]) -> bool:
+def _harmless(stream: Stream, field: str, declared: Any, config: Mapping[str, Any]) -> bool:
     """Whether the update of a field cannot remove a message, nor hide one."""
     match field:
         case "subjects":
-            return set(config.get(field, ())) <= set(wanted)
+            return set(config.get(field, ())) <= set(declared)
         case "deny_delete" | "deny_purge" | "allow_atomic":
-            return wanted is True
+            return declared is True
         case "allow_rollup_hdrs":
-            return wanted is False
+            return declared is False
         case "discard":
-            return bool(wanted == "new")
+            return bool(declared == "new")
         case "max_bytes" | "max_msgs":  # discard: new refuses what is too much instead of removing what is there
-            return config.get("discard") == "new" or _wider(wanted, config.get(field))
+            return config.get("discard") == "new" or _wider(declared, config.get(field))
         case "max_age" | "max_msgs_per_subject":  # an entry of a bucket is only ever worth its newest value, while it lives
-            return stream.kind == "key-value bucket" or _wider(wanted, config.get(field))
+            return stream.kind == "key-value bucket" or _wider(declared, config.get(field))
         case _:
             return field in _ALWAYS
 

@@ -112,17 +112,17 @@ class Replays:
         if self._keys is None:
             raise ValueError("this executor was given no read model to find idempotency keys in")
         use = None if spent is None else use_in(await commit_at(self._log, spent), context.key)
-        found = use or uses.get(context.key)
-        if isinstance(found, Exception):
-            raise found
-        if found is None:
+        key_use = use or uses.get(context.key)
+        if isinstance(key_use, Exception):
+            raise key_use
+        if key_use is None:
             return None
-        check_request(context, found.fingerprint)
-        if found.subject != aggregate.subject:
-            raise KeyReused(f"the idempotency key {context.key!r} was used for {found.subject}")
-        commit = await commit_at(self._log, found.sequence)
+        check_request(context, key_use.fingerprint)
+        if key_use.subject != aggregate.subject:
+            raise KeyReused(f"the idempotency key {context.key!r} was used for {key_use.subject}")
+        commit = await commit_at(self._log, key_use.sequence)
         if use_in(commit, context.key) is None:
-            raise LogDiverged(found.sequence)  # the tables saw the key in a commit that is not there any more
+            raise LogDiverged(key_use.sequence)  # the tables saw the key in a commit that is not there any more
         outcome = await self._outcome(commit, context.key)
         if len(outcome.events) == len(commit.events):
             return outcome

@@ -84,13 +84,13 @@ async def subjects_of(connection: Connection, stream: str, pattern: str) -> dict
 
     While subjects are removed from the stream, some may be left out. Raises Refused, Unavailable.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     while True:
-        info = await ask(connection, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": len(found)})
+        info = await ask(connection, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": len(counts)})
         page = info["state"].get("subjects") or {}
-        found |= page
-        if not page or len(found) >= info.get("total", 0):
-            return found
+        counts |= page
+        if not page or len(counts) >= info.get("total", 0):
+            return counts
 
 
 def _encoded(body: Mapping[str, Any] | None) -> bytes:
@@ -310,13 +310,13 @@ class MessageReader:
 
     async def several(self, request: Mapping[str, Any]) -> Sequence[StoredMessage]:
         """The messages that some replica has, for a request for a batch; none if it has none: it may be behind."""
-        found: list[StoredMessage] = []
+        messages: list[StoredMessage] = []
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
         async for reply in self._connection.request_many(subject, msgspec.json.encode(request)):
             if reply.status == _END_OF_BATCH or (stored := self._one(reply)) is None:
                 break
-            found.append(stored)
-        return found
+            messages.append(stored)
+        return messages
 
     def _one(self, reply: NatsReply) -> StoredMessage | None:
         if reply.status is None:

@@ -214,11 +214,11 @@ def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable
 class Appender:
     """Appends messages to a stream one by one, and reads back what is stored."""
 
-    def __init__(self, connection: Connection, reads: MessageReader, check: Check = nothing_to_check) -> None:
+    def __init__(self, connection: Connection, reader: MessageReader, check: Check = nothing_to_check) -> None:
         """`check` is awaited before each message is sent, also before it is sent again. It raises if it must not be."""
         self.check = check
         self._connection = connection
-        self._reads = reads
+        self._reader = reader
         self._ack = msgspec.json.Decoder(Ack)
         self._identified = msgspec.json.Decoder(_Identified)
 
@@ -236,11 +236,11 @@ class Appender:
         """
         looks = 0
 
-        async def attempt(left: float) -> Appended:
+        async def attempt(remaining: float) -> Appended:
             nonlocal looks, unknown
             await self.check_before(sent=unknown)
             try:
-                ack = await self.send(message, min(left, REQUEST_TIMEOUT))
+                ack = await self.send(message, min(remaining, REQUEST_TIMEOUT))
                 if ack.error is not None and ack.error.err_code != WRONG_LAST_SEQUENCE:
                     raise refusal(ack.error)
             except OutcomeUnknown:
@@ -248,9 +248,9 @@ class Appender:
                 raise
             if ack.error is None and not ack.duplicate:
                 return Appended(ack.seq)
-            found = await self._find_or_taken(message, ack, left)
-            if found is not None:
-                return found
+            appended = await self._find_or_taken(message, ack, remaining)
+            if appended is not None:
+                return appended
             looks += 1
             if looks == _LOOKS and not unknown:
                 raise Conflict(f"{message.subject} is not at sequence {message.expected}, and never was: {ack.error}")
@@ -272,15 +272,15 @@ class Appender:
         reply = await self._connection.request(message.subject, message.data, headers=message.headers, timeout=timeout)
         return self.decode(reply.data)
 
-    async def _find_or_taken(self, message: Message, ack: Ack, left: float) -> Appended | None:
+    async def _find_or_taken(self, message: Message, ack: Ack, remaining: float) -> Appended | None:
         """As `find`; raises KeyTaken where the broker has dropped the message for another commit with its key."""
         if not ack.duplicate:
-            return await self.find(message, left)
-        found = await self.read_back({"seq": ack.seq}, left)
-        if found is None:
+            return await self.find(message, remaining)
+        stored = await self.read_back({"seq": ack.seq}, remaining)
+        if stored is None:
             return None
-        if found.id != message.id:
-            earlier = await self.find(message, left)  # it may be stored for long, and its id be remembered for another message
+        if stored.id != message.id:
+            earlier = await self.find(message, remaining)  # it may be stored for long, its id remembered for another message
             if earlier is not None:
                 return earlier
             raise KeyTaken(ack.seq)
@@ -291,20 +291,20 @@ class Appender:
 
         Raises Conflict where another commit follows it, OutcomeUnknown where the leader does not answer.
         """
-        found = await self.read_back({"next_by_subj": message.subject, "seq": message.expected + 1}, timeout)
-        if found is None:
+        stored = await self.read_back({"next_by_subj": message.subject, "seq": message.expected + 1}, timeout)
+        if stored is None:
             return None
-        if found.id != message.id:
+        if stored.id != message.id:
             raise Conflict(
                 f"another writer was first: {message.subject} continued from sequence {message.expected} "
-                f"to {found.sequence}; load it again and decide again"
+                f"to {stored.sequence}; load it again and decide again"
             )
-        return Appended(found.sequence, replayed=True)
+        return Appended(stored.sequence, replayed=True)
 
     async def read_back(self, request: dict[str, object], timeout: float) -> ReadBack | None:  # noqa: ASYNC109 - passed on
         """A message as the leader has it; None if it has none that can be read. Raises OutcomeUnknown without an answer."""
         try:
-            found = await self._reads.leader(request, min(timeout, REQUEST_TIMEOUT))
+            found = await self._reader.leader(request, min(timeout, REQUEST_TIMEOUT))
         except Unavailable as error:
             raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
         return None if found is None else ReadBack(found.sequence, self._id_of(found.data))
@@ -398,26 +398,26 @@ class Batches:
             sent = True
             return messages
 
-        async def attempt(left: float) -> Sequence[Appended] | T:
+        async def attempt(remaining: float) -> Sequence[Appended] | T:
             await self._appender.check_before(sent=sent)
-            ack = await self.send(sending, left)
+            ack = await self.send(sending, remaining)
             if ack.error is None:
                 return sequences(ack, len(messages))
             if ack.error.err_code in {WRONG_LAST_SEQUENCE, _DUPLICATE}:
-                return await find(messages, ack.error, left)
+                return await find(messages, ack.error, remaining)
             if ack.error.err_code == _INCOMPLETE:
                 raise Unavailable(str(ack.error))
             raise refusal(ack.error)
 
         return await persist(self._connection, about, attempt, end, unknown=unknown)
 
-    async def send(self, sending: Callable[[], Sequence[Message]], left: float) -> Ack:
-        """One try, in turn, within `left` seconds; `sending` gives the messages right before they go out.
+    async def send(self, sending: Callable[[], Sequence[Message]], remaining: float) -> Ack:
+        """One try, in turn, within `remaining` seconds; `sending` gives the messages right before they go out.
 
         Raises OutcomeUnknown, Unavailable (not sent, or no leader).
         """
         loop = asyncio.get_running_loop()
-        end = loop.time() + left
+        end = loop.time() + remaining
         try:
             async with asyncio.timeout_at(end):
                 await self._turn.acquire()
@@ -442,36 +442,36 @@ class Batches:
         framed[-1] = (subject, headers + b"Nats-Batch-Commit: 1\r\n", body)
         return framed
 
-    async def _find(self, messages: Sequence[Message], error: BrokerError, left: float) -> Sequence[Appended]:
+    async def _find(self, messages: Sequence[Message], error: BrokerError, remaining: float) -> Sequence[Appended]:
         """Where the messages are stored, if an earlier try stored them. Raises Conflict, OutcomeUnknown."""
-        first = await self._appender.find(messages[0], left)
+        first = await self._appender.find(messages[0], remaining)
         if first is None:
             # All are stored or none: the last one proves that the first one is stored and cannot be read.
-            if await self._appender.find(messages[-1], left) is not None:
+            if await self._appender.find(messages[-1], remaining) is not None:
                 raise OutcomeUnknown(
                     f"{messages[-1].subject} is stored, and {messages[0].subject} of the same batch cannot be read"
                 )
             raise Conflict(f"another writer was first at one of {len(messages)} aggregates: {error}; load them and decide again")
-        found: list[Appended | None] = [first]
+        seen: list[Appended | None] = [first]
         for start in range(1, len(messages), _READ_AT_ONCE):
-            some = messages[start : start + _READ_AT_ONCE]
-            found += await asyncio.gather(*(self._appender.find(message, left) for message in some))
-        stored = [appended for appended in found if appended is not None]
+            part = messages[start : start + _READ_AT_ONCE]
+            seen += await asyncio.gather(*(self._appender.find(message, remaining) for message in part))
+        stored = [appended for appended in seen if appended is not None]
         if len(stored) < len(messages):
             raise OutcomeUnknown(f"only {len(stored)} of {len(messages)} commits can be seen yet")
         return stored
 
-    async def _find_row(self, row: Sequence[Message], error: BrokerError, left: float) -> Sequence[Appended] | None:
+    async def _find_row(self, row: Sequence[Message], error: BrokerError, remaining: float) -> Sequence[Appended] | None:
         """Where the commits of a row are stored; None if they cannot be. Raises OutcomeUnknown, Unavailable."""
         first = row[0]
-        found = await self._appender.read_back({"next_by_subj": first.subject, "seq": first.expected + 1}, left)
-        if found is None and error.err_code == WRONG_LAST_SEQUENCE:
+        stored = await self._appender.read_back({"next_by_subj": first.subject, "seq": first.expected + 1}, remaining)
+        if stored is None and error.err_code == WRONG_LAST_SEQUENCE:
             raise Unavailable(f"the leader is behind: {error}")
-        if found is None or found.id not in {message.id for message in row}:
+        if stored is None or stored.id not in {message.id for message in row}:
             return None
-        places = range(found.sequence, found.sequence + len(row))
-        stored = await asyncio.gather(*(self._appender.read_back({"seq": place}, left) for place in places))
-        if [None if one is None else one.id for one in stored] != [message.id for message in row]:
+        places = range(stored.sequence, stored.sequence + len(row))
+        stored_row = await asyncio.gather(*(self._appender.read_back({"seq": place}, remaining) for place in places))
+        if [None if one is None else one.id for one in stored_row] != [message.id for message in row]:
             raise OutcomeUnknown(f"commits to {first.subject} are stored, and not all of their batch can be read")
         return [Appended(place, replayed=True) for place in places]
 
@@ -694,19 +694,19 @@ class GroupCommit:
 
         Each aggregate comes once: the guard of a second append to it would fail the batch for all. So does each unique key.
         """
-        taken, left = list[_PendingAppend](), list[_PendingAppend]()
+        taken, remaining = list[_PendingAppend](), list[_PendingAppend]()
         size, count, once = 0, 0, set[str]()
         for waiting in self._queue:
             messages = waiting.messages
             more = sum(message.size for message in messages)
             own = [name for message in messages for name in (message.subject, message.unique) if name]
             if not once.isdisjoint(own) or count + len(messages) > MOST_MESSAGES or (taken and size + more > MOST_BYTES):
-                left.append(waiting)
+                remaining.append(waiting)
             else:
                 taken.append(waiting)
                 once.update(own)
                 size, count = size + more, count + len(messages)
-        return taken, left
+        return taken, remaining
 
     async def _share(self, taken: Sequence[_PendingAppend]) -> None:
         appended: Sequence[Sequence[Appended] | None] = [None] * len(taken)

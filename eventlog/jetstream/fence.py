@@ -55,10 +55,10 @@ class Fence:
     `saw` takes the server's information on the stream.
     """
 
-    def __init__(self, connection: Connection, stream: str, reads: MessageReader) -> None:
+    def __init__(self, connection: Connection, stream: str, reader: MessageReader) -> None:
         self._connection = connection
         self._stream = stream
-        self._reads = reads
+        self._reader = reader
         self._incarnation: str | None = None
         self._connects = self._connections()
         self._closed: LogDamaged | None = None
@@ -76,7 +76,7 @@ class Fence:
         if self._connects != self._connections():
             connects = self._connections()
             acknowledged, digest = self.acknowledged, self._digest()  # others may append before the server answers
-            info = await self._reads.info()
+            info = await self._reader.info()
             check_open(info)
             self._closed = None
             self.saw(info)
@@ -122,7 +122,7 @@ class Fence:
         """Check that the newest known commit is still there. An unreadable record is damage of one aggregate, not another log."""
         if self._closed is not None:
             return
-        found = await self._reads.leader({"seq": sequence})
+        found = await self._reader.leader({"seq": sequence})
         if found is not None and digest_of(found.subject, found.data) != digest:
             self._closed = LogDiverged(sequence)
 
@@ -338,13 +338,13 @@ class WriteHealth:
     def now(self) -> Writes:
         """Whether appends are taken."""
         now = self._clock()
-        found = self._found(now)
-        if not found.fail:
+        writes = self._found(now)
+        if not writes.fail:
             self._bad_since = None
-            return found
+            return writes
         if self._bad_since is None:
             self._bad_since = now if self._trouble is None else self._trouble.begun
-        return attrs.evolve(found, since=now - self._bad_since)
+        return attrs.evolve(writes, since=now - self._bad_since)
 
     def _found(self, now: float) -> Writes:
         look = self._look if self._look is not None and now - self._look.at < _STALE else None

@@ -50,7 +50,7 @@ class JetStreamKeyring:
         self._connection = connection
         self._stream = stream
         self._prefix = prefix
-        self._reads = MessageReader(connection, stream)
+        self._reader = MessageReader(connection, stream)
 
     async def key_of(self, person: str) -> Key:
         """See `eventlog.privacy.Keyring.key_of`."""
@@ -59,7 +59,7 @@ class JetStreamKeyring:
             if (info := await self._info()) is None:
                 raise Unavailable(f"the stream {self._stream} with the keys of persons is missing: restore its copy")
             subject = self._subject(person, info)
-            if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
+            if (found := await self._reader.leader({"last_by_subj": subject})) is not None:
                 return _key(found)
             new = Key.new(0)
             payload = msgspec.json.encode(_KeyEntry(new.id, new.secret))
@@ -80,7 +80,7 @@ class JetStreamKeyring:
         if (info := await self._info()) is None:
             return None
         request = {"last_by_subj": self._subject(person, info)}
-        found = await persist(self._connection, lambda: self._reads.certainly(request), PATIENCE)
+        found = await persist(self._connection, lambda: self._reader.certainly(request), PATIENCE)
         return None if found is None else _key(found)
 
     async def after(self, place: int) -> Sequence[Key]:
@@ -94,10 +94,10 @@ class JetStreamKeyring:
 
         async def attempt() -> None:
             while True:
-                some = await self._reads.several({"batch": _AT_ONCE, **request()})
+                some = await self._reader.several({"batch": _AT_ONCE, **request()})
                 keys.extend(map(_key, some))
                 if not some:  # a replica may be behind: the leader knows
-                    last = await self._reads.certainly(request())
+                    last = await self._reader.certainly(request())
                     if last is None:
                         return
                     keys.append(_key(last))
@@ -119,7 +119,7 @@ class JetStreamKeyring:
             except Refused as error:
                 if error.number not in {NO_MESSAGE, _DELETE_FAILED}:
                     raise
-                if await self._reads.certainly({"seq": key.place}) is not None:
+                if await self._reader.certainly({"seq": key.place}) is not None:
                     raise
 
         await persist(self._connection, attempt, PATIENCE)

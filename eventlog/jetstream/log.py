@@ -31,7 +31,7 @@ class JetStreamLog(LogReader):
         self, connection: Connection, stream: str, registry: Registry, *, people: PersonalDataCipher | None = None
     ) -> None:
         super().__init__(connection, stream, registry, people)
-        self._appender = Appender(connection, self._reads, self._fence.check)
+        self._appender = Appender(connection, self._reader, self._fence.check)
         self._batches = Batches(connection, self._appender)
         self.group = GroupCommit(self._appender, self._batches)
         """Figures of group commit, for metrics."""

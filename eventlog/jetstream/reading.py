@@ -330,7 +330,7 @@ class Follower:
     _batch: int = attrs.field(default=1000, kw_only=True)
     _incarnation: str | None = attrs.field(default=None, kw_only=True)
     _proof: str | None = attrs.field(default=None, kw_only=True)
-    _reads: MessageReader = attrs.field(init=False)
+    _reader: MessageReader = attrs.field(init=False)
     _read_last: Commit | None = attrs.field(default=None, init=False)
     _overlaps: bool = attrs.field(default=False, init=False)
     _end: int = attrs.field(default=0, init=False)
@@ -339,7 +339,7 @@ class Follower:
     _done: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._reads = MessageReader(self._connection, self._stream)
+        self._reader = MessageReader(self._connection, self._stream)
         self._done = self._until is not None and self._until <= self.last
 
     async def lists(self) -> AsyncIterator[Sequence[Commit]]:
@@ -373,7 +373,7 @@ class Follower:
 
         Raises LogDamaged if it is not, Unavailable.
         """
-        info = await self._reads.info()
+        info = await self._reader.info()
         found = incarnation_of(info)
         if self._incarnation is None:
             self._incarnation = found
@@ -419,7 +419,7 @@ class Follower:
             yield commits
 
     @property
-    def _wanted(self) -> int:
+    def _next_sequence(self) -> int:
         """The sequence of the next commit that the consumer has to give."""
         return self.last + 1 - self._overlaps
 
@@ -429,25 +429,25 @@ class Follower:
 
         That is not known of one aggregate: the next commit of the stream may be of another one.
         """
-        return self._aggregate is None and (self._end >= self._wanted or self._until is not None)
+        return self._aggregate is None and (self._end >= self._next_sequence or self._until is not None)
 
     async def _check_silence(self) -> None:
         """Nothing came for a moment: see whether the leader has the next commit, and cannot read it, or has lost its end.
 
         A consumer leaves out a commit that cannot be read, and begins in vain behind the end. Raises SequenceGap, LogDamaged.
         """
-        wanted = self._wanted
-        if self._until is not None and self._end < wanted:
-            self._end = (await self._reads.info())["state"]["last_seq"]
-        if self._end < wanted:
+        sequence = self._next_sequence
+        if self._until is not None and self._end < sequence:
+            self._end = (await self._reader.info())["state"]["last_seq"]
+        if self._end < sequence:
             return
-        found = await self._reads.certainly({"seq": wanted})
-        if found is None:
-            info = await self._reads.info()
+        stored = await self._reader.certainly({"seq": sequence})
+        if stored is None:
+            info = await self._reader.info()
             self._still.check(info, self._problem(info))
-            if info["state"]["last_seq"] >= wanted:
-                raise SequenceGap(wanted, None)
-        elif self._overlaps and digest_of(found.subject, found.data) != self._known():
+            if info["state"]["last_seq"] >= sequence:
+                raise SequenceGap(sequence, None)
+        elif self._overlaps and digest_of(stored.subject, stored.data) != self._known():
             raise LogDiverged(self.last)  # the consumer begins with this commit: the delivery was lost
 
     async def _read_some(self, pull: Pull, aggregate: AggregateId, until: int) -> AsyncIterator[Sequence[Commit]]:
@@ -456,25 +456,25 @@ class Follower:
         The server that has the consumer may be behind, and leaves out what it cannot read. So the leader is asked whether one is
         left, when the stream has passed `until`. Raises Hole, AggregateDamaged.
         """
-        left, passed = pull.total, self._end >= until
+        remaining, passed = pull.total, self._end >= until
         while not self._done:
-            commits = await pull.read(patience=_MOMENT) if left > 0 or not passed else []
-            passed = passed or (not commits and (await self._reads.info())["state"]["last_seq"] >= until)
+            commits = await pull.read(patience=_MOMENT) if remaining > 0 or not passed else []
+            passed = passed or (not commits and (await self._reader.info())["state"]["last_seq"] >= until)
             if not commits and passed:
                 following = await self._next_of(aggregate)
-                if following is None and left > 0:
+                if following is None and remaining > 0:
                     raise AggregateDamaged(aggregate.subject, 0, "the server counts messages of it, and cannot read the last one")
                 self._done = following is None or following > until
-                left = max(left, 1)
+                remaining = max(remaining, 1)
                 continue
-            left -= len(commits)
-            wanted, hole = self._joined([commit for commit in commits if commit.sequence <= until])
-            if wanted:
-                self.last = wanted[-1].sequence
-                yield wanted
+            remaining -= len(commits)
+            joined, hole = self._joined([commit for commit in commits if commit.sequence <= until])
+            if joined:
+                self.last = joined[-1].sequence
+                yield joined
             if hole is not None:
                 raise hole
-            self._done = len(wanted) < len(commits)
+            self._done = len(joined) < len(commits)
 
     def _joined(self, commits: Sequence[Commit]) -> tuple[Sequence[Commit], Hole | None]:
         """The first commits of an aggregate, each with a guard that names the one before it; and the hole behind them."""
@@ -488,7 +488,7 @@ class Follower:
     async def _next_of(self, aggregate: AggregateId) -> int | None:
         """The sequence of the next commit of an aggregate that the leader can read."""
         request = {"next_by_subj": aggregate.subject, "seq": self.last + 1}
-        found = await self._reads.certainly(request)
+        found = await self._reader.certainly(request)
         return None if found is None else found.sequence
 
     def _problem(self, info: dict[str, Any]) -> str | None:
@@ -508,7 +508,7 @@ class Follower:
         """Whether what a consumer left out is missing from the stream too, by the word of its leader. Raises SequenceGap."""
         if self._suspect is None:
             return
-        if await self._reads.certainly({"seq": self._suspect.expected}) is None:
+        if await self._reader.certainly({"seq": self._suspect.expected}) is None:
             raise SequenceGap(self._suspect.expected, self._suspect.found)
         self._suspect = None
 
@@ -532,20 +532,20 @@ class LogReader:
         self.registry = registry
         """The types of the events and states in it."""
         self._people = people
-        self._reads = MessageReader(connection, stream)
-        self._fence = Fence(connection, stream, self._reads)
+        self._reader = MessageReader(connection, stream)
+        self._fence = Fence(connection, stream, self._reader)
 
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """See `eventlog.port.EventLog.last`."""
         subject = aggregate.subject
-        found: StoredMessage | None = None
+        stored: StoredMessage | None = None
         if up_to is not None:
-            found = await self._persist(lambda: self._last_up_to(subject, up_to))
+            stored = await self._persist(lambda: self._last_up_to(subject, up_to))
         elif not consistent:
-            found = await self._persist(lambda: self._reads.last(subject))
-        if found is None and up_to is None:
-            found = await self._persist(lambda: self._last_or_absent(subject))
-        return self._commit(found)
+            stored = await self._persist(lambda: self._reader.last(subject))
+        if stored is None and up_to is None:
+            stored = await self._persist(lambda: self._last_or_absent(subject))
+        return self._commit(stored)
 
     async def _last_or_absent(self, subject: str) -> StoredMessage | None:
         """The leader's last message on a subject; None if there surely is none.
@@ -553,8 +553,8 @@ class LogReader:
         A message that the server cannot read it answers with "no message found", and it still counts it. After it has cut a file
         it counts fewer messages than there are sequences, and the aggregates of the missing ones are unknown.
         """
-        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
-            return found
+        if (stored := await self._reader.leader({"last_by_subj": subject})) is not None:
+            return stored
         info = await self._info({"subjects_filter": subject})
         self._fence.check_seen()
         state = info["state"]
@@ -562,25 +562,25 @@ class LogReader:
         missing = state["last_seq"] - state["messages"]  # a log keeps every record
         if not counted and missing <= 0:
             return None
-        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:  # it came in between
-            return found
+        if (stored := await self._reader.leader({"last_by_subj": subject})) is not None:  # it came in between
+            return stored
         if counted:
             raise AggregateDamaged(subject, 0, "the server counts messages of it, and cannot read the last one")
         raise AggregateDamaged(subject, 0, f"{missing} records of {self._stream} are missing, which may be its records")
 
     async def _last_up_to(self, subject: str, up_to: int) -> StoredMessage | None:
         """The last message on a subject up to a sequence. The replica that gives it may be behind: the leader has the rest."""
-        if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
-            while found.sequence < up_to:
-                newer = await self._reads.leader({"next_by_subj": subject, "seq": found.sequence + 1})
+        if up_to > 0 and (stored := await self._reader.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
+            while stored.sequence < up_to:
+                newer = await self._reader.leader({"next_by_subj": subject, "seq": stored.sequence + 1})
                 if newer is None or newer.sequence > up_to:
                     break
-                found = newer
-            return found
+                stored = newer
+            return stored
         newest = await self._last_or_absent(subject)
         if newest is None or newest.sequence <= up_to:
             return newest
-        oldest = await self._reads.leader({"next_by_subj": subject, "seq": 1})
+        oldest = await self._reader.leader({"next_by_subj": subject, "seq": 1})
         if oldest is None or oldest.sequence > up_to:
             return None
         raise Unavailable(f"no replica of {self._stream} has given {subject} as it was at sequence {up_to}: it may be behind")
@@ -590,8 +590,8 @@ class LogReader:
         if sequence < 1:
             return None
         request = {"seq": sequence}
-        found = await self._persist(lambda: self._reads.direct(request))
-        return self._commit(found or await self._persist(lambda: self._reads.leader(request)))
+        found = await self._persist(lambda: self._reader.direct(request))
+        return self._commit(found or await self._persist(lambda: self._reader.leader(request)))
 
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """See `eventlog.port.EventLog.decrypt`."""
@@ -610,7 +610,7 @@ class LogReader:
 
     async def _some(self, request: dict[str, Any]) -> Sequence[StoredMessage]:
         """Messages that are known to be there."""
-        found = await self._reads.several(request)
+        found = await self._reader.several(request)
         if not found:
             raise Unavailable(f"a replica of {self._stream} is behind")
         return found
@@ -629,7 +629,7 @@ class LogReader:
         for begin in range(0, len(ids), _LAST_AT_ONCE):
             subjects = [f"{category}.{id_}" for id_ in ids[begin : begin + _LAST_AT_ONCE]]
             request = {"multi_last": subjects, "batch": len(subjects)}
-            found = await self._persist(partial(self._reads.several, request))
+            found = await self._persist(partial(self._reader.several, request))
             if len(found) < len(subjects):
                 missing = set(subjects) - {stored.subject for stored in found}
                 raise Unavailable(f"the last commit of {min(missing)} cannot be read")
@@ -679,7 +679,7 @@ class LogReader:
 
     async def _info(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
         """The leader's information on the stream: once, and noted by the fence. Raises Unavailable."""
-        info = await self._reads.info(request, timeout=READ_DEADLINE)
+        info = await self._reader.info(request, timeout=READ_DEADLINE)
         self._fence.saw(info)
         return info
 

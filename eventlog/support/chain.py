@@ -154,10 +154,10 @@ def fingerprints(commits: Iterable[StoredCommit]) -> list[bytes]:
     return [_fingerprint(commit.subject, commit.data) for commit in commits]
 
 
-def links(made: Sequence[bytes]) -> Sequence[bytes]:
-    """The digests (`link`) of commits whose fingerprints are `made`: of many at once it takes a tenth of the time of each."""
-    count = len(made)
-    padded = Struct(f"{LINK_BYTES}s2x" * count).pack(*made)  # two more bytes: no character has bits of two
+def links(hashes: Sequence[bytes]) -> Sequence[bytes]:
+    """The digests (`link`) of commits whose fingerprints are `hashes`: of many at once it takes a tenth of the time of each."""
+    count = len(hashes)
+    padded = Struct(f"{LINK_BYTES}s2x" * count).pack(*hashes)  # two more bytes: no character has bits of two
     return Struct("22s2x" * count).unpack(urlsafe_b64encode(padded))
 
 
@@ -243,15 +243,15 @@ class LinkChecker:
         """Forget all: reading begins at another place."""
         self._last.clear()
 
-    def look(self, commits: Sequence[LinkedCommit], made: Sequence[bytes]) -> LinkCheck:
+    def look(self, commits: Sequence[LinkedCommit], hashes: Sequence[bytes]) -> LinkCheck:
         """Compare commits, which follow the last ones. Runs in any thread, one at a time.
 
-        `made` are their fingerprints. A commit is compared with the one before it, also if that one does not follow.
+        `hashes` are their fingerprints. A commit is compared with the one before it, also if that one does not follow.
         """
         last, outline = self._last, _OUTLINE
         faults: dict[int, LinkFault] = {}
         unread: list[LinkedCommit] = []
-        for commit, fingerprint in zip(commits, links(made), strict=True):
+        for commit, fingerprint in zip(commits, links(hashes), strict=True):
             subject = commit.subject
             before = last.pop(subject, None)
             begin = outline(commit.data)
@@ -345,13 +345,13 @@ def beginning(stream: str) -> bytes:
     return sha256(b"log2 " + stream.encode()).digest()
 
 
-def rolled(digest: bytes, made: Sequence[bytes]) -> bytes:
-    """The running digest after some more commits, which follow each other without a hole. `made` are their fingerprints.
+def rolled(digest: bytes, hashes: Sequence[bytes]) -> bytes:
+    """The running digest after some more commits, which follow each other without a hole. `hashes` are their fingerprints.
 
     It is a SHA-256, and after it the fingerprints of the at most 7 commits since then. Each eighth commit closes a group: a new
     SHA-256 is made of all that. So the digest after a sequence does not depend on the batches in which the commits were read.
     """
-    folded, waiting = digest[:_FINGERPRINT], digest[_FINGERPRINT:] + b"".join(made)
+    folded, waiting = digest[:_FINGERPRINT], digest[_FINGERPRINT:] + b"".join(hashes)
     whole = len(waiting) - len(waiting) % _TOGETHER
     for begin in range(0, whole, _TOGETHER):
         folded = sha256(folded + waiting[begin : begin + _TOGETHER]).digest()

@@ -287,15 +287,15 @@ class MemoryLog:
                 while self.incarnation == incarnation and len(self._commits) <= after:
                     await self._news.wait()
             self._check(after, incarnation, proof, whole=aggregate is None)
-            some = self._commits[after : min(after + batch, until or len(self._commits))]
+            commits = self._commits[after : min(after + batch, until or len(self._commits))]
             if aggregate is None:
-                some = self._up_to_damage(some)
-                proof = some[-1].digest
-            after = some[-1].sequence
+                commits = self._up_to_damage(commits)
+                proof = commits[-1].digest
+            after = commits[-1].sequence
             if aggregate is not None:
-                some = [commit for commit in some if commit.subject == aggregate.subject and self._is_there(commit, until)]
-            if some:
-                yield some
+                commits = [commit for commit in commits if commit.subject == aggregate.subject and self._is_there(commit, until)]
+            if commits:
+                yield commits
 
     def _check(self, after: int, incarnation: str, proof: str | None, *, whole: bool) -> None:
         if self.incarnation != incarnation:

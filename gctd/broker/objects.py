@@ -98,7 +98,7 @@ class ObjectBucket:
         self._connection = connection
         self._bucket = bucket
         self._stream = f"OBJ_{bucket}"
-        self._reads = MessageReader(connection, self._stream)
+        self._reader = MessageReader(connection, self._stream)
 
     async def describe(self, name: str) -> Description | None:
         """The description of an object or link, None if there is none. Raises Unavailable."""
@@ -172,7 +172,7 @@ class ObjectBucket:
         after = 0
         while True:
             request = {"batch": _TOGETHER, "seq": after + 1, "next_by_subj": f"$O.{self._bucket}.M.>"}
-            found = await persist(self._connection, partial(self._reads.several, request), READ_DEADLINE)
+            found = await persist(self._connection, partial(self._reader.several, request), READ_DEADLINE)
             if not found:
                 return
             after = found[-1].sequence
@@ -241,7 +241,7 @@ class ObjectBucket:
 
     async def _message(self, request: dict[str, str | int]) -> StoredMessage | None:
         """One message, read from the leader: it includes messages that were just stored."""
-        return await persist(self._connection, partial(self._reads.leader, request), READ_DEADLINE)
+        return await persist(self._connection, partial(self._reader.leader, request), READ_DEADLINE)
 
     async def _publish(self, subject: str, payload: bytes, headers: bytes) -> int:
         """Store a message; its sequence."""

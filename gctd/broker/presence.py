@@ -30,7 +30,7 @@ class Presence:
     def __init__(self, connection: Connection, bucket: str) -> None:
         self._connection = connection
         self._stream = f"KV_{bucket}"
-        self._reads = MessageReader(connection, self._stream)
+        self._reader = MessageReader(connection, self._stream)
         self._prefix = f"$KV.{bucket}."
 
     async def announce(self, id_: str, payload: bytes) -> None:
@@ -51,7 +51,7 @@ class Presence:
         """The same, with when it was: one request, however many there are. Raises Unavailable."""
         return {
             stored.subject.removeprefix(self._prefix): PresenceEntry(stored.data, stored.at)
-            for stored in await self._reads.several({"multi_last": [f"{self._prefix}>"]})
+            for stored in await self._reader.several({"multi_last": [f"{self._prefix}>"]})
             if b"\r\nKV-Operation:" not in (stored.headers or b"")  # another client's mark of a deletion
         }
 

@@ -114,8 +114,8 @@ class WorkQueue:
         self._consumer = consumer
         self._prefix = prefix
         self._repair = repair
-        self._reads = MessageReader(connection, stream)
-        self._batches = Batches(connection, Appender(connection, self._reads))
+        self._reader = MessageReader(connection, stream)
+        self._batches = Batches(connection, Appender(connection, self._reader))
         self._takes = Fetcher(lambda: connection.client, stream, consumer)
         self._ack_wait = 0.0
         self._ack_wait_asked: float | None = None
@@ -232,7 +232,7 @@ class WorkQueue:
 
     async def _last(self, kind: str, id_: str) -> int | None:
         """The sequence of the newest job of this name in the queue."""
-        found = await self._reads.leader({"last_by_subj": self._subject(kind, id_)}, TIMEOUT)
+        found = await self._reader.leader({"last_by_subj": self._subject(kind, id_)}, TIMEOUT)
         return None if found is None else found.sequence
 
     async def _known_ack_wait(self) -> float:

@@ -35,7 +35,7 @@ class TextStreams:
 
     def __init__(self, connection: Connection, stream: str, *, prefix: str) -> None:
         self._connection = connection
-        self._reads = MessageReader(connection, stream)
+        self._reader = MessageReader(connection, stream)
         self._stream = stream
         self._prefix = prefix
 
@@ -50,7 +50,7 @@ class TextStreams:
         chunks: list[TextChunk] = []
         while True:
             request = {"batch": _AT_ONCE, "next_by_subj": self._subject(name), "seq": after + 1}
-            found = await self._reads.several(request)
+            found = await self._reader.several(request)
             chunks += map(_chunk, found)
             if len(found) < _AT_ONCE:
                 return chunks
