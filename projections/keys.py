@@ -42,14 +42,14 @@ class CommandKeys:
         """
         try:
             await self._projector.wait_for(max(reached, await self._projector.end_seen()), self._timeout)
-            found: dict[str, KeyUse | Unavailable] = dict(await find_uses(self._store, keys))
+            answers: dict[str, KeyUse | Unavailable] = dict(await find_uses(self._store, keys))
         except (Behind, ProjectorStopped, StoreUnavailable, Unavailable) as error:
             raise _unknown(error) from error
         parked = self._projector.parked.get((KEYS.name, subject))
         if parked is not None:
             unknown = _unknown(f"sequence {parked.sequence} is not applied: {parked.error}")
-            found.update((key, unknown) for key in keys if key not in found)
-        return found
+            answers.update((key, unknown) for key in keys if key not in answers)
+        return answers
 
 
 def _unknown(reason: object) -> Unavailable:

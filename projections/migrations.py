@@ -42,7 +42,7 @@ def migrations_of(model: ReadModel, dialect: str) -> Sequence[Migration]:
 
     Raises MigrationError where the files are not complete.
     """
-    found: dict[int, dict[str, tuple[str, str]]] = {}
+    by_number: dict[int, dict[str, tuple[str, str]]] = {}
     for file, text in model.migration_files():
         matched = _FILE.fullmatch(file)
         if matched is None:
@@ -50,13 +50,13 @@ def migrations_of(model: ReadModel, dialect: str) -> Sequence[Migration]:
         number, name, direction, of = matched.groups()
         if of not in (None, dialect):
             continue
-        directions = found.setdefault(int(number), {})
+        directions = by_number.setdefault(int(number), {})
         if direction in directions:
             raise MigrationError(f"{model.migrations}: there are two migrations {number} {direction}")
         directions[direction] = (name, text)
-    if sorted(found) != list(range(1, len(found) + 1)):
+    if sorted(by_number) != list(range(1, len(by_number) + 1)):
         raise MigrationError(f"{model.migrations}: the {dialect} migrations are not numbered from 1 without a hole")
-    return [_paired(model, number, directions) for number, directions in sorted(found.items())]
+    return [_paired(model, number, directions) for number, directions in sorted(by_number.items())]
 
 
 def _paired(model: ReadModel, number: int, directions: Mapping[str, tuple[str, str]]) -> Migration:
@@ -178,18 +178,18 @@ async def table_problem(store: Reader, model: ReadModel) -> str | None:
     return None
 
 
-def _difference(table: Table, found: Sequence[StoredColumn]) -> str | None:
-    if not found:
+def _difference(table: Table, columns: Sequence[StoredColumn]) -> str | None:
+    if not columns:
         return "the migrations do not make it"
-    names = tuple(column.name for column in found)
+    names = tuple(column.name for column in columns)
     if names != table.names:
         return f"its columns are {', '.join(names)}, declared are {', '.join(table.names)}"
-    if not all(column.strict for column in found):
+    if not all(column.strict for column in columns):
         return "it is not STRICT, so SQLite would store any value in any column. End its CREATE TABLE with STRICT"
-    for declared, column in zip(table.columns, found, strict=True):
+    for declared, column in zip(table.columns, columns, strict=True):
         if declared.type not in column.holds:
             return f"column {column.name!r} is {column.type or 'without a type'}, which cannot hold {declared.type}"
-    key = tuple(column.name for column in sorted((c for c in found if c.key is not None), key=lambda c: c.key or 0))
+    key = tuple(column.name for column in sorted((c for c in columns if c.key is not None), key=lambda c: c.key or 0))
     if key != table.key:
         return f"its primary key is ({', '.join(key)}), declared is ({', '.join(table.key)})"
     return None

@@ -110,8 +110,8 @@ class Table:
         given = "".join(f", {column.name}" for column in self.columns if column.given)
         values = "".join(f"{column.expression}, " for column in self.columns)
         code = f"lambda _state{given and ', *'}{given}: ({values})"  # code, since a replay makes millions of rows
-        made: Callable[..., tuple[Any, ...]] = eval(code, {**functions, "_json": _json_text})  # noqa: S307 - names of columns
-        return made
+        row_of: Callable[..., tuple[Any, ...]] = eval(code, {**functions, "_json": _json_text})  # noqa: S307 - names of columns
+        return row_of
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -351,10 +351,10 @@ _SQL_TYPES: Mapping[str, Mapping[ColumnType, str]] = {
 
 def declared_tables(tables: Iterable[Table]) -> Iterable[tuple[str, str]]:
     """The files of a migration that makes these tables, in each dialect. Key columns are never empty, others may be."""
-    made = list(tables)
+    ordered = list(tables)
     for dialect in _SQL_TYPES:
-        up = "".join(f"{create_table(table, dialect)};\n" for table in made)
-        down = "".join(f'DROP TABLE IF EXISTS "{table.name}";\n' for table in reversed(made))
+        up = "".join(f"{create_table(table, dialect)};\n" for table in ordered)
+        down = "".join(f'DROP TABLE IF EXISTS "{table.name}";\n' for table in reversed(ordered))
         yield f"000001_declared_tables.up.{dialect}.sql", up
         yield f"000001_declared_tables.down.{dialect}.sql", down
 

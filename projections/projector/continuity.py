@@ -58,19 +58,19 @@ class Tip:
             raise StoreDamaged(f"the checkpoints at sequence {sequence} have no digest that can be read: {digest!r}") from error
         return cls(stream=stream, sequence=sequence, digest=running, record=record)
 
-    def after(self, commits: Sequence[Commit], made: Sequence[bytes]) -> Tip:
+    def after(self, commits: Sequence[Commit], hashes: Sequence[bytes]) -> Tip:
         """Return the tip after some more commits, which follow this one. Pure: runs in any thread.
 
-        `made` are their fingerprints.
+        `hashes` are their fingerprints.
         """
         last, digest, marks = commits[-1], self.digest, []
         begin, border = 0, MARK_EVERY - self.sequence % MARK_EVERY
         while border <= len(commits):
-            digest = rolled(digest, made[begin:border])
+            digest = rolled(digest, hashes[begin:border])
             mark = commits[border - 1]
             marks.append(Mark(self.stream, mark.sequence, text_of(digest), mark.digest))
             begin, border = border, border + MARK_EVERY
-        digest = rolled(digest, made[begin:])
+        digest = rolled(digest, hashes[begin:])
         return Tip(stream=self.stream, sequence=last.sequence, digest=digest, record=last.digest, marks=marks)
 
 

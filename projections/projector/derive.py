@@ -182,13 +182,13 @@ def _changes(
     if by_category.keys().isdisjoint(projection.handlers):
         return [], 0
     name, one_by_one = projection.name, set[str]()
-    wanted = {
+    to_apply = {
         category: _wanted(name, by_category.get(category, ()), reached, refused, parking) for category in projection.handlers
     }
     while True:
         applied, work = 0, []
         for category, handler in projection.handlers.items():
-            commits = wanted[category]
+            commits = to_apply[category]
             applied += len(commits)
             if lost:
                 commits = [commit for commit in commits if commit.sequence not in lost]
@@ -259,7 +259,7 @@ def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change]
 
 def _handle(handler: Handler, commit: Commit, changes: list[Change]) -> Exception | None:
     """Add the changes of a commit. If all tries fail, add none and return the error."""
-    found: Exception | None = None
+    failure: Exception | None = None
     for _ in range(TRIES):
         before = len(changes)
         try:
@@ -268,10 +268,10 @@ def _handle(handler: Handler, commit: Commit, changes: list[Change]) -> Exceptio
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is noted
             del changes[before:]
-            found = error
+            failure = error
         else:
             return None
-    return found
+    return failure
 
 
 def _park_all(name: str, poisoned: Poisoned, parking: Parking) -> int:

@@ -181,7 +181,7 @@ class PositionWaiters:
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         """The waiters, of which some may have given up; always the same list."""
         self._order = count()
-        self._alarms: dict[float, TimerQueue] = {}
+        self._timers: dict[float, TimerQueue] = {}
         self._given_up = 0
 
     def advance(self, sequence: int) -> None:
@@ -218,17 +218,17 @@ class PositionWaiters:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self.waiting, (sequence, next(self._order), future))
-        alarms = self._alarms.get(timeout)
-        if alarms is None:
-            alarms = self._alarms[timeout] = TimerQueue(timeout)
-        number = alarms.set(lambda: self._expire(future, sequence, timeout))
+        timers = self._timers.get(timeout)
+        if timers is None:
+            timers = self._timers[timeout] = TimerQueue(timeout)
+        number = timers.set(lambda: self._expire(future, sequence, timeout))
         try:
             await future
         except asyncio.CancelledError:
             self._give_up()
             raise
         finally:
-            alarms.clear(number)
+            timers.clear(number)
 
     def _expire(self, future: asyncio.Future[None], sequence: int, timeout: float) -> None:
         if not future.done():

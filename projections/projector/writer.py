@@ -105,20 +105,20 @@ class CheckpointWriter:
     async def _advance(
         self,
         commits: Sequence[Commit],
-        made: Sequence[bytes],
+        hashes: Sequence[bytes],
         show: Callable[[Sequence[Commit]], None],
         broken: Broken,
     ) -> None:
         """Apply and store commits; if the database refuses a row, in smaller and smaller parts."""
-        tip, batch = await _aside(commits, self._batch_after, commits, made, broken)
+        tip, batch = await _aside(commits, self._batch_after, commits, hashes, broken)
         check_known(commits, tip, self.checkpoints.values(), self._marks)
         try:
             await self.write(batch)
         except RowRefused as error:
             if len(commits) > 1:
                 half = len(commits) // 2
-                await self._advance(commits[:half], made[:half], show, broken)
-                await self._advance(commits[half:], made[half:], show, broken)
+                await self._advance(commits[:half], hashes[:half], show, broken)
+                await self._advance(commits[half:], hashes[half:], show, broken)
                 return
             await self._advance_apart(commits[0], tip, error, broken)
         self._tip = attrs.evolve(tip, marks=())
@@ -157,9 +157,9 @@ class CheckpointWriter:
         parking.park(projection, commit, error)
         return parking.changed
 
-    def _batch_after(self, commits: Sequence[Commit], made: Sequence[bytes], broken: Broken) -> tuple[Tip, Batch]:
+    def _batch_after(self, commits: Sequence[Commit], hashes: Sequence[bytes], broken: Broken) -> tuple[Tip, Batch]:
         """The end of the log after some more commits, and the batch of them. Runs in any thread."""
-        tip = self._tip.after(commits, made)
+        tip = self._tip.after(commits, hashes)
         return tip, self._apply(commits, tip, broken)
 
     def _apply(self, commits: Sequence[Commit], tip: Tip, broken: Broken) -> Batch:
@@ -184,15 +184,15 @@ class CheckpointWriter:
         for place, one in batch.parked.items():
             self._note(place, one)
 
-    def _note(self, place: Place, one: Parked | None) -> None:
+    def _note(self, place: Place, entry: Parked | None) -> None:
         where = {"read_model": self.model.name, "projection": place[0], "aggregate": place[1]}
-        if one is None:
+        if entry is None:
             self.parked.pop(place, None)
             log.info("aggregate unparked", **where)
             return
         if place not in self.parked:
-            log.error("aggregate parked", **where, sequence=one.sequence, reason=one.error)
-        self.parked[place] = one
+            log.error("aggregate parked", **where, sequence=entry.sequence, reason=entry.error)
+        self.parked[place] = entry
 
     async def patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
         """Call until it works, because the log or the database comes back."""
@@ -215,8 +215,8 @@ class CheckpointWriter:
 
 def _looked_at(links: LinkChecker, commits: Sequence[Commit]) -> tuple[Sequence[bytes], LinkCheck]:
     """The fingerprints of commits, and whether the commits follow the ones before. Runs in any thread."""
-    made = fingerprints(commits)
-    return made, links.look(commits, made)
+    hashes = fingerprints(commits)
+    return hashes, links.look(commits, hashes)
 
 
 async def _aside(commits: Sequence[Commit], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -248,69 +248,72 @@ async def unpark(event_log: EventLog, writer: CheckpointWriter, projection: str 
     An aggregate whose commits cannot be applied yet stays parked, at the first such commit. Raises NotParked if there is no such
     aggregate, Unavailable, StoreUnavailable.
     """
-    wanted = [one for one in writer.parked.values() if projection in {None, one.projection} and subject in {None, one.subject}]
-    if not wanted and (projection is not None or subject is not None):
+    chosen = [
+        entry for entry in writer.parked.values() if projection in {None, entry.projection} and subject in {None, entry.subject}
+    ]
+    if not chosen and (projection is not None or subject is not None):
         where = " ".join(part for part in (projection, subject) if part is not None)
         raise NotParked(f"no aggregate is parked under {where}")
     freed: list[Parked] = []
-    left = sorted(wanted, key=lambda one: one.sequence)
+    remaining = sorted(chosen, key=lambda entry: entry.sequence)
     before = -1
-    while left and len(left) != before:  # rows of one may refer to rows of another: while any is freed, the others may be next
-        before = len(left)
-        for one in tuple(left):
-            if await _take_up(event_log, writer, one):
-                left.remove(one)
-                freed.append(one)
-    return Unparked(freed=freed, parked=[writer.parked[one.place] for one in left])
+    # Rows of one may refer to rows of another: while any is freed, the others may be next.
+    while remaining and len(remaining) != before:
+        before = len(remaining)
+        for entry in tuple(remaining):
+            if await _take_up(event_log, writer, entry):
+                remaining.remove(entry)
+                freed.append(entry)
+    return Unparked(freed=freed, parked=[writer.parked[entry.place] for entry in remaining])
 
 
-async def _take_up(event_log: EventLog, writer: CheckpointWriter, one: Parked) -> bool:
+async def _take_up(event_log: EventLog, writer: CheckpointWriter, entry: Parked) -> bool:
     """Apply what waits of one aggregate; whether all of it is applied."""
     while True:
         async with writer.turn:
-            found = writer.parked.get(one.place)
-            if found is None:
+            current = writer.parked.get(entry.place)
+            if current is None:
                 return True
             try:
-                commits = await _waiting(event_log, found)
+                commits = await _waiting(event_log, current)
             except (SequenceGap, AggregateDamaged) as error:
-                await writer.write(Batch((), {found.place: attrs.evolve(found, error=str(error), traceback="")}))
+                await writer.write(Batch((), {current.place: attrs.evolve(current, error=str(error), traceback="")}))
                 return False
-            if not commits or not await _take_up_rows(writer, found, commits):
+            if not commits or not await _take_up_rows(writer, current, commits):
                 return False
 
 
-async def _waiting(event_log: EventLog, one: Parked) -> Sequence[Commit]:
+async def _waiting(event_log: EventLog, entry: Parked) -> Sequence[Commit]:
     """The first waiting commits, up to one that cannot be read. Raises SequenceGap if that is the first, AggregateDamaged."""
     commits: list[Commit] = []
-    reached = one.sequence - 1
-    async for commit in event_log.history(AggregateId.parse(one.subject), after=reached):
+    reached = entry.sequence - 1
+    async for commit in event_log.history(AggregateId.parse(entry.subject), after=reached):
         if (guard := commit.guard or 0) > reached:
             if not commits:
                 raise SequenceGap(guard, None)
             break
-        if commit.sequence > one.last or len(commits) == _AT_ONCE:
+        if commit.sequence > entry.last or len(commits) == _AT_ONCE:
             break
         commits.append(commit)
         reached = commit.sequence
     return commits
 
 
-async def _take_up_rows(writer: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
+async def _take_up_rows(writer: CheckpointWriter, entry: Parked, commits: Sequence[Commit]) -> bool:
     """Apply the first waiting commits, and return whether to continue."""
-    projection = next((p for p in writer.model.projections if p.name == one.projection), None)
+    projection = next((p for p in writer.model.projections if p.name == entry.projection), None)
     if projection is None:  # the model of an older program has it
         return False
     broken = await writer.broken_of(commits)
     while True:
         changes, applied, error = changes_of(projection, commits, broken)
         try:
-            await _write(writer, projection, changes, _left(one, commits, applied, error), applied)
+            await _write(writer, projection, changes, _still_parked(entry, commits, applied, error), applied)
         except RowRefused as refused:
             if len(commits) > 1:
                 commits = commits[: len(commits) // 2]
                 continue
-            await _write(writer, projection, (), _left(one, commits, 0, refused), 0)
+            await _write(writer, projection, (), _still_parked(entry, commits, 0, refused), 0)
             return False
         return error is None
 
@@ -319,20 +322,20 @@ async def _write(
     writer: CheckpointWriter,
     projection: Projection,
     changes: Sequence[Change],
-    left: Mapping[Place, Parked | None],
+    entries: Mapping[Place, Parked | None],
     applied: int,
 ) -> None:
     before = writer.checkpoints[projection.name]
     after = attrs.evolve(before, applied=before.applied + applied)
-    await writer.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], left))
+    await writer.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], entries))
 
 
-def _left(one: Parked, commits: Sequence[Commit], done: int, error: Exception | None) -> Mapping[Place, Parked | None]:
+def _still_parked(entry: Parked, commits: Sequence[Commit], done: int, error: Exception | None) -> Mapping[Place, Parked | None]:
     """Return the rest that stays parked after `done` of the commits have been applied, and the next one fails with an error."""
-    if done and commits[done - 1].sequence >= one.last:
-        return {one.place: None}
-    waiting = max(1, one.waiting - done)
+    if done and commits[done - 1].sequence >= entry.last:
+        return {entry.place: None}
+    waiting = max(1, entry.waiting - done)
     if error is not None:
-        again = parked(one.projection, commits[done], error, one.at)
-        return {one.place: attrs.evolve(again, waiting=waiting, last=one.last)}
-    return {one.place: attrs.evolve(one, sequence=commits[done - 1].sequence + 1, waiting=waiting)}
+        again = parked(entry.projection, commits[done], error, entry.at)
+        return {entry.place: attrs.evolve(again, waiting=waiting, last=entry.last)}
+    return {entry.place: attrs.evolve(entry, sequence=commits[done - 1].sequence + 1, waiting=waiting)}

@@ -227,15 +227,15 @@ async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> RowD
         return RowDifference(table.name, tuple(row[name] for name in table.key), live, fresh)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Whether two rows, or two values of JSON, mean the same. `true` is not 1, though they are equal in Python."""
-    if one != other:
+    if first != second:
         return False
-    if isinstance(one, dict):
-        return all(_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return all(map(_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool)
+    if isinstance(first, dict):
+        return all(_same(value, second[name]) for name, value in first.items())
+    if isinstance(first, list):
+        return all(map(_same, first, second))
+    return isinstance(first, bool) == isinstance(second, bool)
 
 
 def _key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -80,10 +80,10 @@ class PostgresServer(ChildServer):
 
     @property
     def _sockets(self) -> Path:
-        beside = self.data_dir.absolute() / "socket"
-        if len(str(beside)) <= _LONGEST_SOCKET:
-            return beside
-        return Path(tempfile.gettempdir()) / f"postgres-{hashlib.sha256(str(beside).encode()).hexdigest()[:16]}"
+        directory = self.data_dir.absolute() / "socket"
+        if len(str(directory)) <= _LONGEST_SOCKET:
+            return directory
+        return Path(tempfile.gettempdir()) / f"postgres-{hashlib.sha256(str(directory).encode()).hexdigest()[:16]}"
 
     async def _prepare(self) -> None:
         binaries = self._binaries or find_binaries()

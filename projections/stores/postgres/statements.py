@@ -199,14 +199,14 @@ class Shape:
 
 async def shapes(connection: Any, projections: Iterable[Projection]) -> dict[str, Shape]:
     """The shape of each table of the projections that there is, by its name."""
-    found = {}
+    by_name = {}
     for table in (table for projection in projections for table in projection.tables):
         columns = await read_columns(connection, table.name)
         if columns:
             rows = await connection.fetchval(f"SELECT count(*) FROM {quoted(table.name)}")  # noqa: S608 - quoted
             identity = await connection.fetchval("SELECT to_regclass($1)::oid::bigint", quoted(table.name))
-            found[table.name] = Shape(tuple((column.name, column.type) for column in columns), rows, identity)
-    return found
+            by_name[table.name] = Shape(tuple((column.name, column.type) for column in columns), rows, identity)
+    return by_name
 
 
 def order_of_keys(table: Table) -> str:

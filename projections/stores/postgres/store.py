@@ -127,8 +127,8 @@ async def change_places(connection: Any, part: CopyPart, projections: Collection
 async def _change_places(connection: Any, part: CopyPart, projections: Collection[str], channel: str) -> None:
     begin = f"SELECT current_schema(), set_config('lock_timeout', $2, true), pg_advisory_xact_lock({KEY})"
     live = await connection.fetchval(begin, MIGRATION, _ATTEMPT)
-    other = CopyPart.OLD if part is CopyPart.NEW else CopyPart.NEW
-    source, target = schema_of(live, part), schema_of(live, other)
+    opposite = CopyPart.OLD if part is CopyPart.NEW else CopyPart.NEW
+    source, target = schema_of(live, part), schema_of(live, opposite)
     there = await parts_there(connection, live)
     if part not in there:
         raise CopyRefused(
@@ -144,7 +144,7 @@ async def _change_places(connection: Any, part: CopyPart, projections: Collectio
     await _lock(connection, held, "SHARE UPDATE EXCLUSIVE", _UPKEEP)
     await _lock(connection, held, "ACCESS EXCLUSIVE", _ATTEMPT)
     await _carry_checkpoints(connection, source, projections)
-    if other in there:
+    if opposite in there:
         await remove_schema(connection, target)
     await make_schema(connection, target)
     grants = await _grants(connection, live, [name for name in going if name in coming])

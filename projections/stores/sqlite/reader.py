@@ -173,7 +173,7 @@ class SQLiteReader:
         """The file that is live, since it was opened; `path` is what the database is known by."""
         self._opened_as: tuple[int, int] | None = None
         self._connection: sqlite3.Connection | None = None
-        self._reads = self._connections(path)
+        self._readers = self._connections(path)
         self._opened_times = 0
 
     @property
@@ -198,7 +198,7 @@ class SQLiteReader:
             self._connection = self._connect(self.file)
             self._opened_times += 1
             self.damage = None
-            self._reads = self._connections(self.file)
+            self._readers = self._connections(self.file)
 
     def _live_file(self) -> Path:
         return self.path if self._is_copy else files.file_of(self.path, files.read(self.path).live)
@@ -215,16 +215,19 @@ class SQLiteReader:
 
     async def _read_from(self, connection: sqlite3.Connection, file: Path) -> None:
         """Read on another connection from now on: of a query everything comes from one of them."""
-        (before, self._connection), (reads, self._reads) = (self._connection, connection), (self._reads, self._connections(file))
+        (before, self._connection), (former, self._readers) = (
+            (self._connection, connection),
+            (self._readers, self._connections(file)),
+        )
         self._opened_times += 1
         self.file, self._opened_as = file, files.identity(file)
         if before is not None:
             before.close()
-        await reads.close()
+        await former.close()
 
     async def close(self) -> None:
         """Close the file."""
-        await self._reads.close()
+        await self._readers.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -281,7 +284,7 @@ class SQLiteReader:
     async def transaction(self) -> AsyncIterator[SQLiteReadTransaction]:
         """See `projections.store.Reader.transaction`."""
         self._asked()
-        async with self._reads.transaction() as reading:
+        async with self._readers.transaction() as reading:
             yield reading
 
     def _connections(self, path: Path) -> ReadConnections:
