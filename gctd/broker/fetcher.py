@@ -118,12 +118,12 @@ class Fetcher:
 class _Request:
     """One request, and its answers: a message for each waiter, or a status when no more come."""
 
-    def __init__(self, client: NatsClient, waiters: Sequence[Waiter], seconds: float, takes: Fetcher) -> None:
+    def __init__(self, client: NatsClient, waiters: Sequence[Waiter], seconds: float, fetcher: Fetcher) -> None:
         self._client = client
         self._waiters = deque(waiters)
         self._size = len(waiters)
         self._seconds = seconds
-        self._takes = takes
+        self._fetcher = fetcher
         self._came = 0
         self._number = client.tap_once(self._on_answer)
         self._timer = asyncio.get_running_loop().call_later(seconds + _GRACE, self._expire)
@@ -134,7 +134,7 @@ class _Request:
         wait: dict[str, object] = {"expires": int(self._seconds * _SECOND)} if self._seconds else {"no_wait": True}
         request = msgspec.json.encode({"batch": self._size, **wait})
         subscribe = f"SUB {inbox} {self._number}\r\nUNSUB {self._number} {self._size}\r\n".encode()
-        self._takes.send(self._client, [subscribe, frame(subject, inbox, NO_HEADERS, request)])
+        self._fetcher.send(self._client, [subscribe, frame(subject, inbox, NO_HEADERS, request)])
 
     def _lose(self) -> None:
         """A connection that is lost takes the request with it."""
@@ -148,7 +148,7 @@ class _Request:
     def _on_answer(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         if reply.startswith(_ACK):
             self._came += 1
-            self._takes.give(self._client, FetchedMessage(subject.decode(), data, reply.decode()), self._waiters)
+            self._fetcher.give(self._client, FetchedMessage(subject.decode(), data, reply.decode()), self._waiters)
             if self._came == self._size:
                 self._client.end_tap(self._number)
                 self._finish(None)
@@ -165,7 +165,7 @@ class _Request:
 
     def _unsubscribe(self) -> None:
         """The server forgets a request without a subscription for the answer."""
-        self._takes.send(self._client, [b"UNSUB %d\r\n" % self._number])
+        self._fetcher.send(self._client, [b"UNSUB %d\r\n" % self._number])
         asyncio.get_running_loop().call_later(_GRACE, self._client.end_tap, self._number)
 
     def _finish(self, outcome: Interrupted | None) -> None:
@@ -178,4 +178,4 @@ class _Request:
                     waiter.set_result(None)
                 else:
                     waiter.set_exception(outcome)
-        self._takes.ended(self)
+        self._fetcher.ended(self)

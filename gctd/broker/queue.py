@@ -116,7 +116,7 @@ class WorkQueue:
         self._repair = repair
         self._reader = MessageReader(connection, stream)
         self._batches = Batches(connection, Appender(connection, self._reader))
-        self._takes = Fetcher(lambda: connection.client, stream, consumer)
+        self._fetcher = Fetcher(lambda: connection.client, stream, consumer)
         self._ack_wait = 0.0
         self._ack_wait_asked: float | None = None
 
@@ -169,7 +169,7 @@ class WorkQueue:
         while (left := end - time.monotonic()) > 0:
             try:
                 ack_wait = await self._known_ack_wait()
-                message = await self._takes.take(left)
+                message = await self._fetcher.take(left)
             except Interrupted as error:
                 log.debug("fetching interrupted", queue=self._stream, reason=str(error))
                 self._ack_wait_asked = None  # whether the consumer is there has to be seen too
@@ -185,7 +185,7 @@ class WorkQueue:
         """Take the next job if one waits; None if none does, or the broker is away. Raises Unavailable as `fetch` does."""
         try:
             ack_wait = await self._known_ack_wait()
-            message = await self._takes.take(0)
+            message = await self._fetcher.take(0)
         except Interrupted as error:
             log.debug("fetching interrupted", queue=self._stream, reason=str(error))
             self._ack_wait_asked = None

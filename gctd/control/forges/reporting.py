@@ -174,7 +174,7 @@ class Reporting:
 
         if new:
             await self._tracker.analyze_commit(
-                known, new, ref=state.ref, commit_sha=state.commit_sha, pull=state.number is not None, beside=step
+                known, new, ref=state.ref, commit_sha=state.commit_sha, pull=state.number is not None, step=step
             )
         else:
             await self._execute(state.id, step(()).command)

@@ -159,9 +159,9 @@ class Tracker:
         ref: str,
         commit_sha: str,
         pull: bool,
-        beside: Callable[[Sequence[str]], CommandStep[Any, Any, Any]],
+        step: Callable[[Sequence[str]], CommandStep[Any, Any, Any]],
     ) -> Sequence[TaskOutcome]:
-        """Queue a task for a commit of these projects, in one append with the step that `beside` makes of the ids of the tasks.
+        """Queue a task for a commit of these projects, in one append with the step that `step` makes of the ids of the tasks.
 
         The analysis of a pull request (`pull`) serves only for comparisons: its ref may be of another repository.
         Raises Overtaken if another analysis was requested after the state `known`.
@@ -170,7 +170,7 @@ class Tracker:
         for name, id_ in zip(names, self._tasks.ids(at, len(names)), strict=True):
             made = self._tasks.of_project(known, name, id_, self._policy.engine, at)
             queue.append(attrs.evolve(made, ref=ref, commit_sha=commit_sha, baseline=pull))
-        also = beside([one.id for one in queue])
+        also = step([one.id for one in queue])
         return await self._request(known, queue, None, also=[also], requests=known.requests)
 
     async def rescore(
