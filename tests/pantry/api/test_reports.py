@@ -44,7 +44,7 @@ async def test_consumption_and_the_shopping_list(server: Server, code: str) -> N
     await server.post(f"/movements/{wrong['id']}/undo")
     await server.moved("in", 10, code)
     await server.moved("out", 9, code)
-    _created(server, code, days=40)
+    await _created(server, code, days=40)
     [item] = await server.get(f"/reports/consumption?ean13={code}")
     assert (item["in"], item["out"], item["net"], item["current_stock"]) == (10, 9, 1, 1)
     assert item["days_left"] == pytest.approx(28 / 9, abs=0.1)
@@ -61,7 +61,7 @@ async def test_days_to_come_are_no_days_of_consumption(server: Server, code: str
     await server.create(code)
     await server.moved("in", 10, code)
     await server.moved("out", 4, code)
-    _created(server, code, days=40)
+    await _created(server, code, days=40)
     now = datetime.now(UTC)
     begin, coming, later = (quote((now + timedelta(days=days)).isoformat()) for days in (-8, 100, 200))
     path = f"/reports/consumption?ean13={code}"
@@ -80,7 +80,7 @@ async def test_consumption_per_day_is_not_known_until_a_product_was_observed_for
     [item] = await server.get(f"/reports/consumption?ean13={code}")
     assert (item["out"], item["per_day"], item["days_left"]) == (4, None, None)
     assert "not known yet" in item["unknown_because"]
-    _created(server, code, days=8)
+    await _created(server, code, days=8)
     [item] = await server.get(f"/reports/consumption?ean13={code}")
     assert (item["per_day"], item["days_left"], item["unknown_because"]) == (0.5, 4, None)
 
@@ -90,15 +90,16 @@ async def test_a_stocktake_that_mends_a_wrong_booking_is_no_consumption(server: 
     await server.moved("in", 1000, code)
     await server.moved("out", 2, code)
     await server.post(f"/products/{code}/count", {"counted": 1})
-    _created(server, code, days=40)
+    await _created(server, code, days=40)
     [item] = await server.get(f"/reports/consumption?ean13={code}")
     assert [item[name] for name in ("in", "out", "corrected", "net")] == [1000, 2, -997, 1]
     assert item["days_left"] == 14
     assert [item["suggested"] for item in await server.get("/reports/shopping-list") if item["ean13"] == code] == [1]
 
 
-def _created(server: Server, code: str, *, days: int) -> None:
-    """Set the age of the product in the tables."""
+async def _created(server: Server, code: str, *, days: int) -> None:
+    """Set the age of the product in the tables, once they have all movements: each writes the row of its product."""
+    await server.get(f"/products/{code}")
     at = datetime.now(UTC) - timedelta(days=days)
     with closing(sqlite3.connect(server.database, timeout=10)) as tables, tables:
         tables.execute("UPDATE products SET created_at = ? WHERE ean13 = ?", (timestamp_text(at), code))
@@ -132,10 +133,10 @@ async def test_a_report_of_more_products_than_it_holds_is_refused(server: Server
 async def test_undoing_an_undo_restores_the_movement_in_every_report(server: Server, code: str) -> None:
     await server.create(code, min_stock=7)
     await server.moved("in", 10, code)
-    _created(server, code, days=40)
     last = await server.moved("out", 4, code)
     for effective in (False, True, False, True):
         last = (await server.post(f"/movements/{last['id']}/undo")).body
+        await _created(server, code, days=40)
         [item] = await server.get(f"/reports/consumption?ean13={code}")
         assert (item["in"], item["out"], item["current_stock"]) == ((10, 4, 6) if effective else (10, 0, 10))
         assert (item["days_left"] is not None) == effective
