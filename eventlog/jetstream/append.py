@@ -583,7 +583,7 @@ class GroupCommit:
         self._batch: asyncio.Task[None] | None = None
         self._shared: Sequence[_PendingAppend] = ()
         self._scheduled = False
-        self._alarm: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def row_of(self, count: int) -> int:
         """How many of that many commits of one aggregate are to be given to `append` at once."""
@@ -646,14 +646,14 @@ class GroupCommit:
 
     def _watch(self, end: float) -> None:
         """One timer for all waiters, which hardly ever expires: the loop's own timers cost more than the waiting."""
-        if self._alarm is not None:
-            if self._alarm.when() <= end:
+        if self._timer is not None:
+            if self._timer.when() <= end:
                 return
-            self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_at(end, self._expire)
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(end, self._expire)
 
     def _expire(self) -> None:
-        self._alarm = None
+        self._timer = None
         now = asyncio.get_running_loop().time() + _RESOLUTION
         for waiting in (*self._shared, *self._queue):
             if waiting.result.done():
