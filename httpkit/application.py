@@ -102,7 +102,7 @@ def build_application(
     operations: list[Operation[S]] = [Operation(route, services, edge) for route in table]
     if edge.guard.knows_tokens:
         operations.extend(Operation(route, services, edge) for route in edge.guard.routes(edge.session_path))
-    found = _Table()
+    route_table = _Table()
     for operation in operations:
         route = operation.route
         policy = (
@@ -111,17 +111,17 @@ def build_application(
             else EdgePolicy(open=route.open, streams=route.streams, scope=route.scope, kept=route.kept)
         )
         for path in (route.path, f"{route.path}/"):
-            found.add(route.method, path, operation.handle, policy, head=not route.is_stream)
+            route_table.add(route.method, path, operation.handle, policy, head=not route.is_stream)
     for path in LIVE:
-        found.add("GET", path, health.live, _PROBE)
+        route_table.add("GET", path, health.live, _PROBE)
     for path in READY:
-        found.add("GET", path, health.ready, _PROBE)
-    found.add("GET", METRICS, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))
-    found.add("GET", OPENAPI, _document(openapi.encoded(operations, edge)), EdgePolicy())
+        route_table.add("GET", path, health.ready, _PROBE)
+    route_table.add("GET", METRICS, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))
+    route_table.add("GET", OPENAPI, _document(openapi.encoded(operations, edge)), EdgePolicy())
     for path, asset in pages.by_path.items() if pages is not None else ():
-        found.add("GET", path, asset.answer, _OPEN)
+        route_table.add("GET", path, asset.answer, _OPEN)
     app = web.Application(client_max_size=edge.max_body)
-    found.install(app, Pipeline(edge), pages.missing if pages is not None else None)
+    route_table.install(app, Pipeline(edge), pages.missing if pages is not None else None)
     app.on_response_prepare.append(add_headers)
     if edge.guard.origins:
         app.on_response_prepare.append(partial(add_cross_origin_headers, edge.guard.origins))

@@ -44,20 +44,20 @@ class TimeoutPool:
     """Time limits of one length: `with deadlines.begin() as deadline:`."""
 
     def __init__(self, seconds: float) -> None:
-        self._alarms = TimerQueue(seconds)
+        self._timers = TimerQueue(seconds)
 
     def begin(self) -> Deadline:
         """One of them."""
-        return Deadline(self._alarms)
+        return Deadline(self._timers)
 
 
 class Deadline:
     """Raises TimeoutError where its block has not ended in time. Used once, inside a task."""
 
-    __slots__ = ("_alarms", "_cancelling", "_number", "_task", "expired")
+    __slots__ = ("_cancelling", "_number", "_task", "_timers", "expired")
 
-    def __init__(self, alarms: TimerQueue) -> None:
-        self._alarms = alarms
+    def __init__(self, timers: TimerQueue) -> None:
+        self._timers = timers
         self.expired = False
         """Whether the time was up before the block ended."""
 
@@ -66,7 +66,7 @@ class Deadline:
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()
-        self._number = self._alarms.set(self._expire)
+        self._number = self._timers.set(self._expire)
         return self
 
     def _expire(self) -> None:
@@ -74,7 +74,7 @@ class Deadline:
         self._task.cancel()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._alarms.clear(self._number)
+        self._timers.clear(self._number)
         if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error
 

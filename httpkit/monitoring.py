@@ -153,8 +153,8 @@ class Health:
         return _joined((await self._look()).wrong)
 
     async def _look(self) -> HealthFindings:
-        found = dict(zip(self._checks, await asyncio.gather(*map(self._run, self._checks)), strict=True))
-        wrong = {name: one for name, one in found.items() if isinstance(one, str)}
+        results = dict(zip(self._checks, await asyncio.gather(*map(self._run, self._checks)), strict=True))
+        wrong = {name: result for name, result in results.items() if isinstance(result, str)}
         reason = _joined(wrong)
         if reason != self._last:
             if reason is None:
@@ -163,21 +163,21 @@ class Health:
                 (log.warning if self._was_ready else log.info)("not ready", reason=reason)  # a start is no reason to worry
             self._last = reason
         self._was_ready = self._was_ready or reason is None
-        return HealthFindings(wrong, {name: one.reason for name, one in found.items() if isinstance(one, Unknown)})
+        return HealthFindings(wrong, {name: result.reason for name, result in results.items() if isinstance(result, Unknown)})
 
     async def _run(self, name: str) -> str | Unknown | None:
         try:
-            found = await self._checks[name].ask()
+            result = await self._checks[name].ask()
         except Exception as error:
             if status_of(error) is not None:
                 return text_of(error)
             log.debug("readiness check failed", check=name, exc_info=error)
             return type(error).__name__
-        return found if isinstance(found, Unknown) else None
+        return result if isinstance(result, Unknown) else None
 
-    def _of(self, concern: Concern, found: Mapping[str, str]) -> dict[str, str]:
+    def _of(self, concern: Concern, results: Mapping[str, str]) -> dict[str, str]:
         assert self._concerns is not None
-        return {name: text for name, text in found.items() if self._concerns.get(name, concern) is concern}
+        return {name: text for name, text in results.items() if self._concerns.get(name, concern) is concern}
 
     async def live(self, _: web.Request) -> web.Response:
         """Handler of `/livez`."""
@@ -185,14 +185,14 @@ class Health:
 
     async def ready(self, request: web.Request) -> web.Response:
         """Handler of `/readyz`: 200, or 503 with the reason; with `?for=reads` or `?for=writes` the status is of these alone."""
-        found, note = await self._look(), self._note()
-        wrong = dict(found.wrong)
+        findings, note = await self._look(), self._note()
+        wrong = dict(findings.wrong)
         members: dict[str, str] = {}
         if self._concerns is not None:
             asked = request.query.get("for")
             for concern in Concern:
                 bad = self._of(concern, wrong)
-                members[concern] = _joined(bad) or _unknown(self._of(concern, found.unknown)) or "ok"
+                members[concern] = _joined(bad) or _unknown(self._of(concern, findings.unknown)) or "ok"
             if asked in set(Concern):
                 wrong = self._of(Concern(asked), wrong)
         if note is not None:

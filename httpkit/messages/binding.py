@@ -342,24 +342,24 @@ class Binder(Generic[R]):
         errors: Errors,
     ) -> None:
         """Add the value of a parameter."""
-        given: Any
+        raw: Any
         if field.source is Source.PATH:
-            given = path[field.name]
+            raw = path[field.name]
         elif field.repeated:
-            given = query.getall(field.name, None)
+            raw = query.getall(field.name, None)
         elif field.source is Source.QUERY:
-            given = query.get(field.name)
-            if given is not None and len(query.getall(field.name)) > 1:
+            raw = query.get(field.name)
+            if raw is not None and len(query.getall(field.name)) > 1:
                 errors.append((field.error("is given more than once"), HTTPStatus.BAD_REQUEST))
                 return
-            if not given and field.spec.empty:
+            if not raw and field.spec.empty:
                 return
         else:
-            given = headers.get(field.name)
-        if field.is_text and given is not None and given.isprintable():
-            values[field.attribute.name] = given
-        elif given is not None:
-            self._make(field, given, values, errors, field.spec.otherwise)
+            raw = headers.get(field.name)
+        if field.is_text and raw is not None and raw.isprintable():
+            values[field.attribute.name] = raw
+        elif raw is not None:
+            self._make(field, raw, values, errors, field.spec.otherwise)
         elif field.required:
             errors.append((field.error("is required"), HTTPStatus.BAD_REQUEST))
 

@@ -91,13 +91,13 @@ def parse_time(value: Any, _: Any = None) -> datetime:
     Raises ValueError for any other value, and for a time that has no counterpart in UTC: those at the ends of the calendar.
     """
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise Wrong("must be a time in RFC 3339 form") from None
-    if found.tzinfo is None or "T" not in value.upper():
+    if moment.tzinfo is None or "T" not in value.upper():
         raise Wrong("must be a time in RFC 3339 form, with its offset from UTC")
     try:
-        return found.astimezone(UTC)
+        return moment.astimezone(UTC)
     except OverflowError:
         raise Wrong("must be a time of the years 1 to 9999 in UTC") from None
 
@@ -458,13 +458,13 @@ def is_union(type_: Any) -> bool:
 
 
 def _choice(values: Sequence[Any], make: Callable[[Any], Any], *, of_text: bool) -> Hook:
-    made, text = {str(value) if of_text else value: make(value) for value in values}, ", ".join(map(str, values))
+    choices, text = {str(value) if of_text else value: make(value) for value in values}, ", ".join(map(str, values))
 
     def structure(value: Any, _: Any) -> Any:
-        if not isinstance(value, (str, int)) or value not in made:
+        if not isinstance(value, (str, int)) or value not in choices:
             meant = suggestion(value, map(str, values)) if isinstance(value, str) else ""
             raise Wrong(f"must be one of: {text}{meant}")
-        return made[value]
+        return choices[value]
 
     return structure
 
@@ -579,16 +579,16 @@ def _or_enum(hook: Hook, *, of_text: bool) -> Hook:
 
 
 def _converter(primitives: Mapping[type, Hook], *, of_text: bool = False) -> cattrs.Converter:
-    made = cattrs.Converter(detailed_validation=True)
+    converter = cattrs.Converter(detailed_validation=True)
     for type_, hook in primitives.items():
-        made.register_structure_hook(type_, _or_enum(hook, of_text=of_text))
-    made.register_structure_hook_factory(attrs.has, _object)
-    made.register_structure_hook_factory(_is_class(Enum), lambda type_, _: _enum(type_, of_text=of_text))
-    made.register_structure_hook_factory(_is_literal, lambda type_, _: _literal(type_, of_text=of_text))
-    made.register_structure_hook_factory(_is_list, _list)
-    made.register_structure_hook_factory(_is_mapping, _mapping)
-    made.register_structure_hook_factory(has_unset, _present)
-    return made
+        converter.register_structure_hook(type_, _or_enum(hook, of_text=of_text))
+    converter.register_structure_hook_factory(attrs.has, _object)
+    converter.register_structure_hook_factory(_is_class(Enum), lambda type_, _: _enum(type_, of_text=of_text))
+    converter.register_structure_hook_factory(_is_literal, lambda type_, _: _literal(type_, of_text=of_text))
+    converter.register_structure_hook_factory(_is_list, _list)
+    converter.register_structure_hook_factory(_is_mapping, _mapping)
+    converter.register_structure_hook_factory(has_unset, _present)
+    return converter
 
 
 JSON = _converter(FROM_JSON)

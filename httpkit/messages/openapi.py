@@ -201,14 +201,14 @@ def document(operations: Iterable[Operation[Any]], edge: Edge) -> dict[str, Any]
     if edge.description is not None:
         info["description"] = edge.description
     components: dict[str, Any] = {"schemas": {_PROBLEM: _problem(edge.error_key), **dict(sorted(schemas.components.items()))}}
-    found: dict[str, Any] = {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
+    body: dict[str, Any] = {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
     if edge.guard.knows_tokens:
         components["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer"},
             "session": {"type": "apiKey", "in": "cookie", "name": edge.guard.cookie},
         }
-        found["security"] = _security(edge, Scope.READ)
-    return found
+        body["security"] = _security(edge, Scope.READ)
+    return body
 
 
 def _security(edge: Edge, scope: Scope) -> list[dict[str, list[str]]]:
@@ -220,45 +220,45 @@ def _security(edge: Edge, scope: Scope) -> list[dict[str, list[str]]]:
 
 def _operation(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[str, Any]:
     route, binder = operation.route, operation.binder
-    found: dict[str, Any] = {"operationId": route.operation_id, "summary": route.summary}
+    described: dict[str, Any] = {"operationId": route.operation_id, "summary": route.summary}
     if (text := route.description or description_of(route.handler)) is not None:
-        found["description"] = text
+        described["description"] = text
     if route.tags:
-        found["tags"] = list(route.tags)
+        described["tags"] = list(route.tags)
     if route.deprecated:
-        found["deprecated"] = True
+        described["deprecated"] = True
     if edge.guard.knows_tokens and (route.open is True or route.scope is not Scope.READ):
-        found["security"] = [] if route.open is True else _security(edge, route.scope)
+        described["security"] = [] if route.open is True else _security(edge, route.scope)
     if parameters := _parameters(operation, edge, schemas):
-        found["parameters"] = parameters
+        described["parameters"] = parameters
     if binder.takes_body:
-        found["requestBody"] = _body(binder, schemas)
-    found["responses"] = _success(operation, edge, schemas) | _errors(operation, edge)
-    return found
+        described["requestBody"] = _body(binder, schemas)
+    described["responses"] = _success(operation, edge, schemas) | _errors(operation, edge)
+    return described
 
 
 def _parameters(operation: Operation[Any], edge: Edge, schemas: Schemas) -> list[dict[str, Any]]:
     route = operation.route
-    found = [
+    parameters = [
         _parameter(field, schemas)
         for field in operation.binder.fields
         if field.source in (Source.PATH, Source.QUERY, Source.HEADER)
     ]
     if _takes_min_seq(operation, edge):
         text = "Wait until the answer is true for this sequence of the log, as an earlier answer's Event-Sequence gave it."
-        found.append(_given(MIN_SEQ, "query", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, text))
+        parameters.append(_given(MIN_SEQ, "query", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, text))
     if route.idempotent:
         text = "A request that is repeated with the same key takes effect once. With another request the key is refused."
-        found.append(_given(KEY_HEADER, "header", {"type": "string", "pattern": f"^{KEY_PATTERN}$"}, text))
+        parameters.append(_given(KEY_HEADER, "header", {"type": "string", "pattern": f"^{KEY_PATTERN}$"}, text))
     if route.is_stream:
         text = "Go on after this event: each later one is sent once, in order."
-        own = {parameter["name"] for parameter in found}
+        own = {parameter["name"] for parameter in parameters}
         resuming = [
             _given("Last-Event-ID", "header", _LAST_EVENT_ID, text),
             _given("last_event_id", "query", _LAST_EVENT_ID, f"{text} For clients that cannot set the header."),
         ]
-        found.extend(parameter for parameter in resuming if parameter["name"] not in own)
-    return found
+        parameters.extend(parameter for parameter in resuming if parameter["name"] not in own)
+    return parameters
 
 
 def _takes_min_seq(operation: Operation[Any], edge: Edge) -> bool:
@@ -271,14 +271,14 @@ def _given(name: str, where: str, schema: Schema, text: str) -> dict[str, Any]:
 
 def _parameter(field: BoundField, schemas: Schemas) -> dict[str, Any]:
     schema = schemas.field(field.attribute, "request")
-    found: dict[str, Any] = {"name": field.name, "in": field.source.value, "required": field.required}
+    parameter: dict[str, Any] = {"name": field.name, "in": field.source.value, "required": field.required}
     if (text := schema.pop("description", None)) is not None:
-        found["description"] = text
-    found["schema"] = _without_null(schema)
+        parameter["description"] = text
+    parameter["schema"] = _without_null(schema)
     if field.spec.empty:
-        found["allowEmptyValue"] = True
-        found["schema"] = {"anyOf": [found["schema"], {"const": ""}]}
-    return found
+        parameter["allowEmptyValue"] = True
+        parameter["schema"] = {"anyOf": [parameter["schema"], {"const": ""}]}
+    return parameter
 
 
 def _without_null(schema: Schema) -> Schema:
@@ -311,7 +311,7 @@ def _is_json(media: str) -> bool:
 
 def _success(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[str, Any]:
     route = operation.route
-    found: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
     for status in (route.status, *route.also):
         answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         if edge.moment is not None and not (route.is_stream or route.produces):
@@ -320,8 +320,8 @@ def _success(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[st
             }
         if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED) and (content := _content(operation, edge, schemas)):
             answer["content"] = content
-        found[str(status)] = answer
-    return found
+        responses[str(status)] = answer
+    return responses
 
 
 def _content(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[str, Any] | None:

@@ -34,20 +34,20 @@ log = structlog.get_logger(__name__)
 class HttpConnection(RequestHandler):
     """A connection of a client."""
 
-    __slots__ = ("_begun", "_gone", "_head_timer", "_problems", "_read_timeout", "_reading", "_write_alarm", "_write_alarms")
+    __slots__ = ("_begun", "_gone", "_head_timer", "_problems", "_read_timeout", "_reading", "_write_timer", "_write_timers")
 
     def __init__(
-        self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: TimerQueue, **settings: Any
+        self, manager: web.Server, *, problems: Problems, read_timeout: float, write_timers: TimerQueue, **settings: Any
     ) -> None:
-        """`write_alarms` limit the time within which a client has to take something. All connections share them."""
+        """`write_timers` limit the time within which a client has to take something. All connections share them."""
         super().__init__(manager, loop=asyncio.get_running_loop(), **settings)
         self._problems = problems
         self._read_timeout = read_timeout
-        self._write_alarms = write_alarms
+        self._write_timers = write_timers
         self._head_timer: asyncio.TimerHandle | None = None
         self._reading = False
         self._begun = False
-        self._write_alarm: int | None = None
+        self._write_timer: int | None = None
         self._gone: list[Callable[[], object]] = []
 
     @contextmanager
@@ -106,19 +106,19 @@ class HttpConnection(RequestHandler):
         self._stop_write_timer()
 
     def _stop_write_timer(self) -> None:
-        if self._write_alarm is not None:
-            self._write_alarms.clear(self._write_alarm)
-            self._write_alarm = None
+        if self._write_timer is not None:
+            self._write_timers.clear(self._write_timer)
+            self._write_timer = None
 
     def _watch_writing(self) -> None:
-        if self._write_alarm is None:
-            self._write_alarm = self._write_alarms.set(self._check_written)
+        if self._write_timer is None:
+            self._write_timer = self._write_timers.set(self._check_written)
 
     def _check_written(self) -> None:
-        self._write_alarm = None
+        self._write_timer = None
         transport = self.transport
         if transport is not None and transport.get_write_buffer_size() > 0:
-            log.info("client does not read", peer=self.peername, seconds=self._write_alarms.seconds)
+            log.info("client does not read", peer=self.peername, seconds=self._write_timers.seconds)
             transport.abort()
 
     def force_close(self) -> None:
@@ -265,7 +265,7 @@ class _Factory:
         self._server = server
         self._limits = limits
         self._problems = edge.problems
-        self._write_alarms = TimerQueue(limits.write)
+        self._write_timers = TimerQueue(limits.write)
         self._make_request = server.request_factory
         server.request_factory = self._begin
         if edge.kept is not None:
@@ -292,7 +292,7 @@ class _Factory:
             self._server,
             problems=self._problems,
             read_timeout=self._limits.read,
-            write_alarms=self._write_alarms,
+            write_timers=self._write_timers,
             keepalive_timeout=self._limits.idle,
             lingering_time=self._limits.lingering,
             auto_decompress=False,
