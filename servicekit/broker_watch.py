@@ -92,13 +92,13 @@ class BrokerState:
 
     def rooms(self) -> Sequence[Room]:
         """Return the room in its store, and the room on the disk if the store is on this machine."""
-        found = []
+        rooms = []
         if self.limit > 0:
             advice = "raise its max_file_store, or remove streams that are not needed"
-            found.append(Room("store", "the store of nats-server", self.used, self.limit, _LEAST_STORE, STORE_FULL, advice))
+            rooms.append(Room("store", "the store of nats-server", self.used, self.limit, _LEAST_STORE, STORE_FULL, advice))
         if self.is_here and self.directory is not None:
-            found.append(disk_room(self.directory, self.used))
-        return found
+            rooms.append(disk_room(self.directory, self.used))
+        return rooms
 
 
 def disk_room(directory: Path, used: int) -> Room:
@@ -355,26 +355,26 @@ class BrokerWatch:
     def _look(
         self, began: float, infos: Mapping[str, dict[str, Any] | EventLogError | None], seen: Sequence[BrokerState | NotSeen]
     ) -> Look:
-        found = infos[self._stream]
+        info = infos[self._stream]
         servers = [each for each in seen if isinstance(each, BrokerState)]
         unseen = [str(each) for each in seen if isinstance(each, NotSeen)]
         faults = [each.fault for each in servers if each.fault is not None]
         alone = len(self._monitoring) == 1
         self._unseen = tuple(unseen if alone else [*unseen, *faults])  # in a cluster another server can lead
         danger = self._dangers(infos)
-        self._error = found if isinstance(found, EventLogError) else None
-        if isinstance(found, EventLogError):
-            return Look(at=began, error=str(found))
-        if found is None:
+        self._error = info if isinstance(info, EventLogError) else None
+        if isinstance(info, EventLogError):
+            return Look(at=began, error=str(info))
+        if info is None:
             return Look(at=began, fault=danger or f"there is no stream {self._stream}")
-        leader = (found.get("cluster") or {}).get("leader", "")
+        leader = (info.get("cluster") or {}).get("leader", "")
         ids = ",".join(sorted(each.server for each in servers)) or self._connection.client.server_id
         return Look(
             at=began,
             server=f"{leader} {ids}",
             monitored=bool(self._monitoring) and not unseen,
             fault=danger or (faults[0] if alone and faults else None),
-            rooms=[*_stream_room(self._stream, found), *(room for each in servers if alone for room in each.rooms())],
+            rooms=[*_stream_room(self._stream, info), *(room for each in servers if alone for room in each.rooms())],
         )
 
     def _say(self) -> None:

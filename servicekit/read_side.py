@@ -292,13 +292,13 @@ async def check_applied(sequence: int, parked: Collection[Parked], commit_at: Ca
     `parked` are the parked aggregates of the tables. `commit_at` gives the commit of a sequence, or None if it is not known: then
     the commit may be of any aggregate.
     """
-    waiting = [one for one in parked if one.sequence <= sequence <= one.last]
+    waiting = [entry for entry in parked if entry.sequence <= sequence <= entry.last]
     commit = await commit_at(sequence) if waiting else None
-    for one in waiting:
-        if commit is None or commit.subject == one.subject:
+    for entry in waiting:
+        if commit is None or commit.subject == entry.subject:
             raise AggregateParked(
-                f"sequence {sequence} is stored and not in the tables: {one.subject} is parked by projection "
-                f"{one.projection!r} since sequence {one.sequence}: {one.error}. `projections parked` lists it, "
+                f"sequence {sequence} is stored and not in the tables: {entry.subject} is parked by projection "
+                f"{entry.projection!r} since sequence {entry.sequence}: {entry.error}. `projections parked` lists it, "
                 "`projections unpark` applies what waits"
             )
 

@@ -292,7 +292,7 @@ class ReadReplica:
             _log.info("the log does not answer", stream=self._model.stream, reason=str(error))
             return None
 
-    async def search(self, aggregate: str | None = None, **wanted: Any) -> Page:
+    async def search(self, aggregate: str | None = None, **conditions: Any) -> Page:
         """Return a page of events (`search_events`). Raises StoreUnavailable, and ArgumentRefused for a wrong aggregate."""
         if self._event_log is None:
             raise StoreUnavailable("the log is with the broker: nats_url is not set")
@@ -302,7 +302,7 @@ class ReadReplica:
             raise ArgumentRefused(f"{aggregate!r} is not an aggregate: {error}") from error
         async with self._searching:
             try:
-                return await search_events(self._event_log, EventFilter(aggregate=named, **wanted))
+                return await search_events(self._event_log, EventFilter(aggregate=named, **conditions))
             except EventLogError as error:
                 raise StoreUnavailable(f"the log cannot be read: {error}") from error
 

@@ -62,16 +62,16 @@ class ParkedBody:
     at: str = member(description="RFC 3339, UTC")
 
     @classmethod
-    def of(cls, one: Parked) -> ParkedBody:
+    def of(cls, parked: Parked) -> ParkedBody:
         """Return the body of a parked aggregate."""
         return cls(
-            projection=one.projection,
-            aggregate=one.subject,
-            sequence=one.sequence,
-            events=one.types,
-            error=one.error,
-            waiting=one.waiting,
-            at=timestamp_text(one.at),
+            projection=parked.projection,
+            aggregate=parked.subject,
+            sequence=parked.sequence,
+            events=parked.types,
+            error=parked.error,
+            waiting=parked.waiting,
+            at=timestamp_text(parked.at),
         )
 
 
@@ -103,13 +103,13 @@ class ScrubBody:
     @classmethod
     def of(cls, scrubber: LogScrubber) -> ScrubBody:
         """As they are now."""
-        current, complete, found = scrubber.current, scrubber.complete, scrubber.found
+        current, complete, findings = scrubber.current, scrubber.complete, scrubber.found
         return cls(
             position=None if current is None else current.position,
             until=None if current is None else current.until,
             completed=None if complete is None or complete.ended is None else timestamp_text(complete.ended),
-            damaged=None if found is None else found.count,
-            found=[] if found is None else [str(damage) for damage in found.found],
+            damaged=None if findings is None else findings.count,
+            found=[] if findings is None else [str(damage) for damage in findings.found],
         )
 
 

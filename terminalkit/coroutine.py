@@ -247,11 +247,11 @@ def completes(client: Callable[[], AbstractAsyncContextManager[T]], values: Call
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         del ctx, param
-        found: list[str] = []
+        choices: list[str] = []
 
         async def within_time() -> None:
             async with asyncio.timeout(PATIENCE), prepared as asked:
-                found.extend(await values(asked))
+                choices.extend(await values(asked))
 
         def in_thread() -> None:
             with contextlib.suppress(Exception):  # the command itself will report the error
@@ -264,6 +264,6 @@ def completes(client: Callable[[], AbstractAsyncContextManager[T]], values: Call
         asking = threading.Thread(target=in_thread, name=ASKING, daemon=True)
         asking.start()
         asking.join(PATIENCE)
-        return sorted({value for value in found.copy() if value.startswith(incomplete)})
+        return sorted({value for value in choices.copy() if value.startswith(incomplete)})
 
     return complete

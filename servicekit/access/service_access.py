@@ -80,14 +80,14 @@ class TokenDirectory:
 
     async def _look(self, id_: str, *, consistent: bool = False) -> Token | None:
         asked = self._clock()
-        found = await self._stored(id_, consistent=consistent)
+        token = await self._stored(id_, consistent=consistent)
         known = self._known.get(id_)
-        if found is not None and (known is None or known[0] <= asked):
-            self._known[id_] = asked, found
+        if token is not None and (known is None or known[0] <= asked):
+            self._known[id_] = asked, token
             self._known.move_to_end(id_)
             while len(self._known) > _MOST:
                 self._known.popitem(last=False)
-        return found
+        return token
 
     async def _stored(self, id_: str, *, consistent: bool) -> Token | None:
         if self._log is not None and self._is_connected():
@@ -156,17 +156,18 @@ class ServiceAccess:
 
     async def by_session(self, cookie: str) -> Caller | None:
         """See `Access.by_session`."""
-        given = self.parse(cookie)
-        if given is None:
+        session_text = self.parse(cookie)
+        if session_text is None:
             return None
         now = self.now()
-        token = await self.directory.find(given.token)
-        if token is None or token.session(given.id, now) is None:  # it may have been opened a moment ago, on another process
-            token = await self.directory.find_newest(given.token)
+        token = await self.directory.find(session_text.token)
+        # The session may have been opened a moment ago, on another process.
+        if token is None or token.session(session_text.id, now) is None:
+            token = await self.directory.find_newest(session_text.token)
         if token is None or not token.is_valid(now):
             return None
-        session = token.session(given.id, now)
-        if session is None or not same_secret(self.digest_of(given), session.digest):
+        session = token.session(session_text.id, now)
+        if session is None or not same_secret(self.digest_of(session_text), session.digest):
             return None
         if token.id != SHARED:
             self._note_use(token)
@@ -277,30 +278,35 @@ class Devices:
         TokenFull for one with too many codes with more rights.
         """
         assert caller.token is not None, "a code is offered by the holder of a token"
-        wanted = scope or min(caller.scope, Scope.WRITE, key=list(Scope).index)
-        if not caller.scope.covers(wanted):
-            raise NotPermitted(f"a device cannot get the scope {wanted}: {caller.name!r} has the scope {caller.scope}")
-        now, made = self._access.now(), SessionText.make(caller.token)
+        device_scope = scope or min(caller.scope, Scope.WRITE, key=list(Scope).index)
+        if not caller.scope.covers(device_scope):
+            raise NotPermitted(f"a device cannot get the scope {device_scope}: {caller.name!r} has the scope {caller.scope}")
+        now, session_text = self._access.now(), SessionText.make(caller.token)
         end = now + CODE
         command = PairingOffered(
-            pairing=made.id, digest=self._access.digest_of(made), name=name, scope=wanted.value, expires_at=end, at=now
+            pairing=session_text.id,
+            digest=self._access.digest_of(session_text),
+            name=name,
+            scope=device_scope.value,
+            expires_at=end,
+            at=now,
         )
         await self._access.commands.execute(self._decider, caller.token, command, Context(actor=caller.actor))
-        return Offer(id=made.id, code=made.reveal(), scope=wanted, expires_at=end)
+        return Offer(id=session_text.id, code=session_text.reveal(), scope=device_scope, expires_at=end)
 
     async def claim(self, code: str) -> SignedIn:
         """Sign a device in by a code, which is used up then. Raises PairingRefused, TokenFull, which leaves the code unused."""
         refused = PairingRefused("this code is unknown, was used already or has expired: ask for a new one")
-        given, now, access = self._access.parse(code), self._access.now(), self._access
-        if given is None:
+        pairing_text, now, access = self._access.parse(code), self._access.now(), self._access
+        if pairing_text is None:
             raise refused
-        token = await access.directory.find_newest(given.token)
-        offered = None if token is None or not token.is_valid(now) else token.pairing(given.id, now)
-        if token is None or offered is None or not same_secret(access.digest_of(given), offered.digest):
+        token = await access.directory.find_newest(pairing_text.token)
+        offered = None if token is None or not token.is_valid(now) else token.pairing(pairing_text.id, now)
+        if token is None or offered is None or not same_secret(access.digest_of(pairing_text), offered.digest):
             raise refused
-        made = attrs.evolve(SessionText.make(given.token), id=offered.id)
+        session_text = attrs.evolve(SessionText.make(pairing_text.token), id=offered.id)
         end = end_of(token, now + DEVICE)
-        command = ClaimPairing(pairing=offered.id, digest=access.digest_of(made), expires_at=end, at=now)
+        command = ClaimPairing(pairing=offered.id, digest=access.digest_of(session_text), expires_at=end, at=now)
         try:
             outcome = await access.commands.execute(self._decider, token.id, command, Context(actor=access.caller(token).actor))
         except TokenFull:
@@ -309,7 +315,7 @@ class Devices:
             raise refused from error
         session = outcome.state.session(offered.id, now)
         assert session is not None, "the command opened it"
-        return SignedIn(session=session, cookie=made.reveal(), seconds=int((end - now).total_seconds()))
+        return SignedIn(session=session, cookie=session_text.reveal(), seconds=int((end - now).total_seconds()))
 
     async def sessions(self, caller: Caller) -> Sequence[Session]:
         """Return the open sessions of the caller's token, the newest last."""

@@ -429,17 +429,17 @@ class ServiceClient:
 
     async def _list(self, type_: type[R], path: str, query: Mapping[str, str], limit: int | None = None) -> Sequence[R]:
         """The elements of a list, page by page, `limit` at most."""
-        found: list[R] = []
+        rows: list[R] = []
         page = dict(query)
-        while limit is None or len(found) < limit:
+        while limit is None or len(rows) < limit:
             if limit is not None:
-                page["limit"] = str(min(limit - len(found), LARGEST_PAGE))
+                page["limit"] = str(min(limit - len(rows), LARGEST_PAGE))
             answer = await self._transport.request("GET", path, query=page)
-            found += parse_list(type_, answer.document, known_at=answer.sequence)
+            rows += parse_list(type_, answer.document, known_at=answer.sequence)
             if answer.cursor is None:
                 break
             page["cursor"] = answer.cursor
-        return found[:limit]
+        return rows[:limit]
 
     def _feed(self, path: str, after: str | None) -> AsyncGenerator[Signal, None]:
         """The events of a stream behind an event id (None: from now on), as in `terminalkit.client.service.follow`."""
