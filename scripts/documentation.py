@@ -30,7 +30,7 @@ START = "README"
 """The page that the site begins with."""
 
 CONTENTS: Mapping[str, Sequence[str]] = {
-    "Tutorials": ("tutorials/analyse-a-repository", "tutorials/gate-a-pull-request", "tutorial"),
+    "Tutorials": ("tutorials/analyse-a-repository", "tutorials/gate-a-pull-request", "tutorial", "second-service"),
     "Guides": ("guides/*",),
     "Reference": ("reference/*",),
     "Explanation": ("explanation/*", "explanation/decisions/README"),

@@ -126,10 +126,13 @@ def test_members_of_a_schema_are_named_by_their_path() -> None:
 
 
 def _imports(source: str) -> Iterator[tuple[str, str]]:
-    """The names that a text of Python imports from our packages, with the modules that it names."""
+    """The names that a text of Python imports or reads from our packages, with the modules that it names."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names if alias.name.partition(".")[0] in PACKAGES)
+            names = (alias.name for alias in node.names if alias.name not in PACKAGES)
+            yield from ((name, "") for name in names if name.partition(".")[0] in PACKAGES)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in PACKAGES:
+            yield node.value.id, node.attr
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in PACKAGES:
             yield from ((node.module, alias.name) for alias in node.names)
 
@@ -158,3 +161,4 @@ def test_a_private_name_is_found() -> None:
         True,
         False,
     ]
+    assert [_is_public(*found) for found in _imports("import httpkit\nhttpkit.Edge(httpkit.edge)")] == [True, False]

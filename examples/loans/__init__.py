@@ -1,0 +1,1 @@
+"""A library: books and their loans."""
