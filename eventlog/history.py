@@ -124,14 +124,14 @@ async def search_events(log: EventLog, event_filter: EventFilter, *, most: int =
     last = head.last if event_filter.last is None else min(event_filter.last, head.last)
     if first > last:
         return Page(records=(), first=first, last=last, end=head.last, next=None)
-    reader = _PageSearch(log, event_filter, most)
+    search = _PageSearch(log, event_filter, most)
     if event_filter.newest:
-        next_ = await reader.backwards(first, last)
+        next_ = await search.backwards(first, last)
         seen_first, seen_last = (first if next_ is None else next_ + 1), last
     else:
-        next_ = await reader.forwards(first, last)
+        next_ = await search.forwards(first, last)
         seen_first, seen_last = first, (last if next_ is None else next_ - 1)
-    return Page(records=tuple(reader.found), first=seen_first, last=seen_last, end=head.last, next=next_)
+    return Page(records=tuple(search.found), first=seen_first, last=seen_last, end=head.last, next=next_)
 
 
 class _PageSearch:

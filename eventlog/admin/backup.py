@@ -132,7 +132,7 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, verif
             answer, digest = await _receive(connection, stream, output)
             size = output.tell()
         state = answer["state"]
-        copied = StreamCopy(
+        copy = StreamCopy(
             stream=stream,
             last=state["last_seq"],
             messages=state["messages"],
@@ -141,16 +141,16 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, verif
             config=opened(answer["config"]),
             state=state,
         )
-        described_in.write_bytes(encoded(copied))
+        described_in.write_bytes(encoded(copy))
         if verify:
-            copied = attrs.evolve(copied, verified=True, digest=await check_copy(described_in))
-            described_in.write_bytes(encoded(copied))
+            copy = attrs.evolve(copy, verified=True, digest=await check_copy(described_in))
+            described_in.write_bytes(encoded(copy))
         for file in (partial, described_in):
             await asyncio.to_thread(sync, file)
         for file in (partial, described_in):
             file.rename(directory / file.name)
         await asyncio.to_thread(sync, directory)
-        return copied
+        return copy
 
 
 def encoded(copied: StreamCopy) -> bytes:

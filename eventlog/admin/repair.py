@@ -344,31 +344,31 @@ class StreamRepair:
     async def _update(self, config: Mapping[str, Any]) -> None:
         await call(self._connection, f"STREAM.UPDATE.{self._stream}", config)
 
-    async def _rewritten(self, plan: Repair, config: Mapping[str, Any], directory: Path) -> Repair:
+    async def _rewritten(self, repair: Repair, config: Mapping[str, Any], directory: Path) -> Repair:
         """Make the copy that will take the place of the stream. Raises RepairRefused, RewriteFailed, CopyDamaged."""
-        replaced = {remedy.fault.sequence: remedy.stored for remedy in plan.remedies if remedy.stored is not None}
-        lost = {remedy.fault.sequence: remedy.fault for remedy in plan.remedies if remedy.stored is None}
+        replaced = {remedy.fault.sequence: remedy.stored for remedy in repair.remedies if remedy.stored is not None}
+        lost = {remedy.fault.sequence: remedy.fault for remedy in repair.remedies if remedy.stored is None}
         async with throw_away_server(max_payload=self._connection.max_payload, directory=directory) as target:
             changes = {"num_replicas": 1, "max_bytes": -1, "duplicate_window": DUPLICATES, "allow_atomic": False}
             await call(target, f"STREAM.CREATE.{self._stream}", {**config, **changes})
             rewriting = Rewriting(target, self._stream, self._registry, [self._witness.sequence])
             source = MessageReader(self._connection, self._stream)
-            await rewriting.write(source, plan.end, replaced, lost, self._operator)
+            await rewriting.write(source, repair.end, replaced, lost, self._operator)
             same = self._same(lost, rewriting)
             await back_up(target, self._stream, directory)
         file = directory / f"{self._stream}.json"
         metadata = {
             **config["metadata"],
-            INCARNATION: plan.incarnation if same else after_repair(plan.incarnation),
-            _REPAIRS: msgspec.json.encode([*_noted(config), *self._notes(plan)][-_KEPT:]).decode(),
+            INCARNATION: repair.incarnation if same else after_repair(repair.incarnation),
+            _REPAIRS: msgspec.json.encode([*_noted(config), *self._notes(repair)][-_KEPT:]).decode(),
         }
-        copied = attrs.evolve(
+        copy = attrs.evolve(
             described(file), config={**config, "metadata": metadata}, digest=text_of(rewriting.digest), verified=True
         )
-        await asyncio.to_thread(file.write_bytes, encoded(copied))
+        await asyncio.to_thread(file.write_bytes, encoded(copy))
         await check_copy(file)
         await asyncio.to_thread(sync, file)
-        return attrs.evolve(plan, same=same)
+        return attrs.evolve(repair, same=same)
 
     def _same(self, lost: Mapping[int, Fault], rewriting: Rewriting) -> bool:
         """Whether the repaired stream is the one that was written, so that the tables stay valid. Raises RepairRefused."""

@@ -354,13 +354,13 @@ class LogScrubber:
         log.info("log scrubbed", until=self.complete.until, damaged=self.complete.count)
         return self.complete
 
-    async def _further(self, at: ScrubPass) -> ScrubPass:
+    async def _further(self, scrub_pass: ScrubPass) -> ScrubPass:
         """Read some more records."""
-        batch = {stored.sequence: stored for stored in await self._batch(at)}
-        end = max(batch, default=min(at.position + _TOGETHER, at.until))
+        batch = {stored.sequence: stored for stored in await self._batch(scrub_pass)}
+        end = max(batch, default=min(scrub_pass.position + _TOGETHER, scrub_pass.until))
         damages: list[Damage] = []
         records: list[StoredMessage] = []
-        for sequence in range(at.position + 1, end + 1):
+        for sequence in range(scrub_pass.position + 1, end + 1):
             stored = batch.get(sequence) or await self._reader.certainly({"seq": sequence})
             if stored is None:
                 damages.append(Damage(sequence, None, "the record cannot be read"))
@@ -377,8 +377,8 @@ class LogScrubber:
         damages.sort(key=lambda damage: damage.sequence)
         for damage in damages:
             log.error("the log is damaged", sequence=damage.sequence, subject=damage.subject, problem=damage.problem)
-        kept = (*at.found, *damages)[:_MOST]
-        return attrs.evolve(at, position=end, found=kept, count=at.count + len(damages))
+        kept = (*scrub_pass.found, *damages)[:_MOST]
+        return attrs.evolve(scrub_pass, position=end, found=kept, count=scrub_pass.count + len(damages))
 
     async def _batch(self, at: ScrubPass) -> Sequence[StoredMessage]:
         """The next records, as far as the server that is asked can read them."""

@@ -127,15 +127,15 @@ class Round:
         return self.drafts[-1].answers if self.drafts else self.answers
 
 
-def settle(waiting: Pending, answer: Outcome[Any, Any] | Exception) -> None:
+def settle(pending: Pending, answer: Outcome[Any, Any] | Exception) -> None:
     """Answer a command, unless it is answered, or its caller has gone."""
-    if waiting.answer.done():
+    if pending.answer.done():
         return
     if isinstance(answer, Exception):
-        waiting.answer.set_exception(answer)
-        waiting.answer.exception()  # if its caller is gone, no other code retrieves it
+        pending.answer.set_exception(answer)
+        pending.answer.exception()  # if its caller is gone, no other code retrieves it
     else:
-        waiting.answer.set_result(answer)
+        pending.answer.set_result(answer)
 
 
 def settle_all(answers: Iterable[tuple[Pending, Answer]], aggregate: AggregateId, sequence: int) -> None:

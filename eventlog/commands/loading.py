@@ -259,15 +259,15 @@ class Loader:
         """Forget an aggregate, because the outcome of its last append is not known yet."""
         self._kept.pop(aggregate, None)
 
-    async def _check(self, commit: Commit, digest: str, kept: LoadedAggregate | None) -> None:
+    async def _check(self, commit: Commit, digest: str, loaded: LoadedAggregate | None) -> None:
         """Check that a commit is bound to the one before it. This takes one more read, unless the digest is kept."""
-        if kept is not None and kept.sequence == commit.sequence and kept.digest is not None:
-            if kept.digest != digest:
+        if loaded is not None and loaded.sequence == commit.sequence and loaded.digest is not None:
+            if loaded.digest != digest:
                 raise AggregateDamaged(commit.subject, commit.sequence, "it is not the commit that was stored there before")
             return
         before = None
-        if kept is not None and kept.digest is not None and kept.sequence < commit.sequence:
-            before = kept.sequence, kept.digest.encode()
+        if loaded is not None and loaded.digest is not None and loaded.sequence < commit.sequence:
+            before = loaded.sequence, loaded.digest.encode()
         fault = await read_link_fault(commit, before, self._log.at)
         if fault is not None:
             if fault.kind is Break.UNREAD and fault.guard is not None:

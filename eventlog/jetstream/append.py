@@ -571,7 +571,7 @@ class GroupCommit:
     """Appends of one stream, each on its own or in shared batches, whichever is faster at the moment."""
 
     def __init__(self, appender: Appender, batches: Batches) -> None:
-        self.pace = CostEstimate()
+        self.estimate = CostEstimate()
         self.shared = 0
         """How many appends were stored in shared batches, for metrics."""
         self._appender = appender
@@ -587,7 +587,7 @@ class GroupCommit:
 
     def row_of(self, count: int) -> int:
         """How many of that many commits of one aggregate are to be given to `append` at once."""
-        shared = self._batch is not None or self.pace.row_pays(count) or self.pace.batch_pays(self._alone + count)
+        shared = self._batch is not None or self.estimate.row_pays(count) or self.estimate.batch_pays(self._alone + count)
         return min(count, MOST_MESSAGES) if shared else 1
 
     async def append(self, row: Sequence[Message], end: float) -> Sequence[Appended]:
@@ -596,7 +596,7 @@ class GroupCommit:
         Raises as `EventLog.append_in_row`.
         """
         unknown = False
-        if self._batch is not None or self._scheduled or self._queue or len(row) > 1 or self.pace.batch_pays(self._alone + 1):
+        if self._batch is not None or self._scheduled or self._queue or len(row) > 1 or self.estimate.batch_pays(self._alone + 1):
             waiting = await self._wait(row, end, together=False)
             if (appended := waiting.result.result()) is not None:
                 return appended
@@ -629,20 +629,20 @@ class GroupCommit:
             if self._queue:
                 self._schedule()
         if lone:
-            self.pace.saw_lone(perf_counter() - began)
+            self.estimate.saw_lone(perf_counter() - began)
         self._answered += 1
         if self._answered >= _SAMPLE and (passed := perf_counter() - self._since) >= _SAMPLE_TIME:
-            self.pace.saw_singles(self._answered, passed)
+            self.estimate.saw_singles(self._answered, passed)
             self._answered, self._since = 0, perf_counter()
         return appended
 
     async def _wait(self, messages: Sequence[Message], end: float, *, together: bool) -> _PendingAppend:
-        waiting = _PendingAppend(messages, end, asyncio.get_running_loop().create_future(), together)
-        self._queue.append(waiting)
+        pending = _PendingAppend(messages, end, asyncio.get_running_loop().create_future(), together)
+        self._queue.append(pending)
         self._schedule()
         self._watch(end)
-        await waiting.result
-        return waiting
+        await pending.result
+        return pending
 
     def _watch(self, end: float) -> None:
         """One timer for all waiters, which hardly ever expires: the loop's own timers cost more than the waiting."""
@@ -677,17 +677,17 @@ class GroupCommit:
         self._queue = [waiting for waiting in self._queue if not waiting.result.done()]
         taken, left = self._take()
         count = sum(len(waiting.messages) for waiting in taken)
-        if self.pace.batch_pays(count) or any(map(self._needs_batch, taken)):
+        if self.estimate.batch_pays(count) or any(map(self._needs_batch, taken)):
             self._queue, self._shared = left, taken
             self._batch = asyncio.create_task(self._share(taken))
-        elif self._alone == 0 or not self.pace.batch_pays(self._alone + count):
+        elif self._alone == 0 or not self.estimate.batch_pays(self._alone + count):
             released, self._queue = self._queue, []
             for waiting in released:
                 waiting.result.set_result(None)
 
-    def _needs_batch(self, waiting: _PendingAppend) -> bool:
-        count = len(waiting.messages)
-        return waiting.together or (count > 1 and self.pace.row_pays(count))
+    def _needs_batch(self, pending: _PendingAppend) -> bool:
+        count = len(pending.messages)
+        return pending.together or (count > 1 and self.estimate.row_pays(count))
 
     def _take(self) -> tuple[Sequence[_PendingAppend], list[_PendingAppend]]:
         """The next appends, within the limits of a batch, and the remaining ones.
@@ -696,14 +696,14 @@ class GroupCommit:
         """
         taken, remaining = list[_PendingAppend](), list[_PendingAppend]()
         size, count, once = 0, 0, set[str]()
-        for waiting in self._queue:
-            messages = waiting.messages
+        for pending in self._queue:
+            messages = pending.messages
             more = sum(message.size for message in messages)
             own = [name for message in messages for name in (message.subject, message.unique) if name]
             if not once.isdisjoint(own) or count + len(messages) > MOST_MESSAGES or (taken and size + more > MOST_BYTES):
-                remaining.append(waiting)
+                remaining.append(pending)
             else:
-                taken.append(waiting)
+                taken.append(pending)
                 once.update(own)
                 size, count = size + more, count + len(messages)
         return taken, remaining
@@ -747,6 +747,6 @@ class GroupCommit:
         appended = iter(sequences(ack, len(sent)))
         if len(taken) > 1 or not taken[0].together:
             self.shared += len(sent)
-        self.pace.saw_batch(len(sent), perf_counter() - began)
+        self.estimate.saw_batch(len(sent), perf_counter() - began)
         self._answered, self._since = 0, perf_counter()
         return [list(islice(appended, len(waiting.messages))) if waiting.sent else None for waiting in taken]

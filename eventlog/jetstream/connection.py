@@ -307,7 +307,7 @@ class Connection:
         self.options = options
         self.counters = Counters()
         self._client = NatsClient()
-        self._inbox = ReplyRouter(self._client)
+        self._router = ReplyRouter(self._client)
         self._up = asyncio.Event()
         self._down_since = self._answered = 0.0
         self._alarm = asyncio.Event()
@@ -338,7 +338,7 @@ class Connection:
             check_timeout=check_timeout,
         )
         connection = cls(options)
-        connection._client, connection._inbox = await connection._connect(timeout)
+        connection._client, connection._router = await connection._connect(timeout)
         watchdog = asyncio.create_task(connection._watch(), name=f"nats watchdog of {name}")
         try:
             yield connection
@@ -397,7 +397,7 @@ class Connection:
 
         So a request to a leader that died costs no more than half a second once there is another.
         """
-        return await self._inbox.ask(subject, payload, timeout)
+        return await self._router.ask(subject, payload, timeout)
 
     async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> NatsReply:  # noqa: ASYNC109 - as in `request`
         """Send messages (subject, header lines, payload) in one piece; the reply to the last. Errors as in `request`.
@@ -405,27 +405,27 @@ class Connection:
         Of several the first asks for a reply too; if that has content it is the result: the reason why there is no other.
         """
         try:
-            return await self._inbox.send_batch(messages, timeout)
+            return await self._router.send_batch(messages, timeout)
         except NotTaken:
             self.counters.untaken += 1
             raise
 
     def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[NatsReply]:
         """The replies to a message, each within `timeout` seconds. The caller recognizes the last. Errors as in `request`."""
-        return self._inbox.request_many(subject, payload, timeout)
+        return self._router.request_many(subject, payload, timeout)
 
     # Making and ending clients
 
     async def _connect(self, timeout: float) -> tuple[NatsClient, ReplyRouter]:  # noqa: ASYNC109 - as in `open`
         client = NatsClient()
-        inbox = ReplyRouter(client)
+        router = ReplyRouter(client)
         callbacks: dict[str, Any] = {
             "error_cb": safe(self._on_error),
             "disconnected_cb": safe(lambda: self._on_disconnected(client)),
             "reconnected_cb": safe(lambda: self._on_reconnected(client)),
             "closed_cb": safe(lambda: self._on_closed(client)),
         }
-        connecting = self._start(_connected(client, inbox, self.options.for_nats() | callbacks))
+        connecting = self._start(_connected(client, router, self.options.for_nats() | callbacks))
         try:
             async with asyncio.timeout(timeout):
                 await asyncio.shield(connecting)
@@ -440,7 +440,7 @@ class Connection:
             ) from error
         self._answered = time.monotonic()
         self._up.set()
-        return client, inbox
+        return client, router
 
     async def _close(self) -> None:
         self._client.lose()
@@ -472,7 +472,7 @@ class Connection:
     def _on_error(self, error: Exception) -> None:
         text = str(error) or repr(error)
         if (denied := _DENIED.search(text)) is not None:
-            self._inbox.deny(denied[1])
+            self._router.deny(denied[1])
         if isinstance(error, _CUT_OFF) and "authorization" in self._last_error.lower():
             return  # a server that refuses closes at once, which can be seen before its answer
         if text != self._last_error:  # a server that is away is one line, not four a second
@@ -539,7 +539,7 @@ class Connection:
     async def _replace(self) -> None:
         """Put a new client in the place of one that does not answer; nothing changes if none can be made."""
         fresh = await self._connect(self.options.check_timeout)
-        old, (self._client, self._inbox) = self._client, fresh
+        old, (self._client, self._router) = self._client, fresh
         self.counters.replaced += 1
         self._last_error = ""
         log.warning("nats client replaced", server=self._client.address, replaced=self.counters.replaced)
@@ -548,6 +548,6 @@ class Connection:
         closing.add_done_callback(lambda _: log.debug("dead nats client closed"))
 
 
-async def _connected(client: NatsClient, inbox: ReplyRouter, how: dict[str, Any]) -> None:
+async def _connected(client: NatsClient, router: ReplyRouter, how: dict[str, Any]) -> None:
     await client.connect(**how)
-    await inbox.open()
+    await router.open()

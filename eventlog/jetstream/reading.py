@@ -335,7 +335,7 @@ class Follower:
     _overlaps: bool = attrs.field(default=False, init=False)
     _end: int = attrs.field(default=0, init=False)
     _still: StillLog = attrs.field(factory=StillLog, init=False)
-    _suspect: Hole | None = attrs.field(default=None, init=False)
+    _hole: Hole | None = attrs.field(default=None, init=False)
     _done: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -358,7 +358,7 @@ class Follower:
                 log.warning(
                     "a sequence is missing, looking again", stream=self._stream, expected=error.expected, found=error.found
                 )
-                self._suspect = error
+                self._hole = error
             except (ConsumerLost, Unavailable, Refused) as error:
                 if isinstance(error, Refused) and not error.passing:
                     raise
@@ -506,11 +506,11 @@ class Follower:
 
     async def _check_hole(self) -> None:
         """Whether what a consumer left out is missing from the stream too, by the word of its leader. Raises SequenceGap."""
-        if self._suspect is None:
+        if self._hole is None:
             return
-        if await self._reader.certainly({"seq": self._suspect.expected}) is None:
-            raise SequenceGap(self._suspect.expected, self._suspect.found)
-        self._suspect = None
+        if await self._reader.certainly({"seq": self._hole.expected}) is None:
+            raise SequenceGap(self._hole.expected, self._hole.found)
+        self._hole = None
 
 
 T = TypeVar("T")

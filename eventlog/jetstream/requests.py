@@ -53,21 +53,21 @@ class RequestServer:
     async def _listen(self, client: NatsClient) -> None:
         """Listen on a client until the connection has a new one, which does not have the subscriptions of the old one."""
         lost = asyncio.Event()
-        heard: Subscription | None = None
+        subscription: Subscription | None = None
         client.on_loss.add(lost.set)
         try:
             while client is self._connection.client:
                 lost.clear()
                 with suppress(nats.errors.Error):
-                    heard = heard or await client.subscribe(self._subject, cb=self._on_request)
+                    subscription = subscription or await client.subscribe(self._subject, cb=self._on_request)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_SIGN_EVERY if heard is None else None):
+                    async with asyncio.timeout(_SIGN_EVERY if subscription is None else None):
                         await lost.wait()
         finally:
             client.on_loss.discard(lost.set)
-            if heard is not None:
+            if subscription is not None:
                 with suppress(nats.errors.Error):  # a client that was replaced is closed
-                    await heard.unsubscribe()
+                    await subscription.unsubscribe()
 
     async def _on_request(self, message: Msg) -> None:
         try:

@@ -323,15 +323,15 @@ async def read_link_fault(commit: LinkedCommit, before: Link | None, at: ReadAt)
     return fault
 
 
-async def link_faults(looked: LinkCheck, at: ReadAt) -> dict[int, LinkFault]:
+async def link_faults(check: LinkCheck, at: ReadAt) -> dict[int, LinkFault]:
     """Return the commits that do not follow, by sequence: the commits before the `unread` ones are read.
 
     A commit whose predecessor cannot be read is not named: that one is damaged itself.
     """
-    faults = dict(looked.faults)
-    for begin in range(0, len(looked.unread), _TOGETHER_READ):
-        some = looked.unread[begin : begin + _TOGETHER_READ]
-        for fault in await asyncio.gather(*(read_link_fault(commit, None, at) for commit in some)):
+    faults = dict(check.faults)
+    for begin in range(0, len(check.unread), _TOGETHER_READ):
+        part = check.unread[begin : begin + _TOGETHER_READ]
+        for fault in await asyncio.gather(*(read_link_fault(commit, None, at) for commit in part)):
             if fault is not None and fault.kind is not Break.UNREAD:
                 faults[fault.sequence] = fault
     return faults

@@ -46,8 +46,8 @@ class Link:
         """The real connection over this link."""
         connection = Connection(ConnectionOptions(servers=("nats://simulated",), name=self.process))
         client: Any = self
-        connection._client, connection._inbox = client, ReplyRouter(client)
-        await connection._inbox.open()
+        connection._client, connection._router = client, ReplyRouter(client)
+        await connection._router.open()
         connection._up.set()
         self._connection = connection
         return connection

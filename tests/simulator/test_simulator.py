@@ -157,7 +157,7 @@ def test_a_row_that_was_stored_without_an_answer_and_cannot_be_read_is_not_denie
     """Whichever commit of it is damaged: a part of it would be decided again, and take effect twice."""
 
     async def scenario(broker: Broker, log: JetStreamLog) -> None:
-        log.group.pace.lone = 1.0
+        log.group.estimate.lone = 1.0
         row = [booking("a", str(number)) for number in range(4)]
         appending = await stored_without_an_answer(broker, log.append_in_row(row, deadline=8), damaged)
         with pytest.raises(OutcomeUnknown):

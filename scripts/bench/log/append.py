@@ -229,7 +229,7 @@ async def main(options: argparse.Namespace) -> None:
                 await loading(figures, log, few, many)
             await client.close()
     print("\n".join(figures.lines(scale)))
-    print(f"appends that shared a batch: {log.group.shared:,}; pace {log.group.pace}")
+    print(f"appends that shared a batch: {log.group.shared:,}; estimate {log.group.estimate}")
 
 
 if __name__ == "__main__":

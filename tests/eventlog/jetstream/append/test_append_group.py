@@ -30,7 +30,7 @@ async def log(nats_url: str) -> AsyncIterator[JetStreamLog]:
 
 def eager(log: JetStreamLog) -> None:
     """From here on four appends that wait share a batch, whatever this machine's disk is like."""
-    log.group.pace.single = 1.0
+    log.group.estimate.single = 1.0
 
 
 async def test_a_lone_writer_never_waits_for_others(log: JetStreamLog) -> None:
@@ -135,7 +135,7 @@ async def test_each_waits_until_its_own_deadline_and_is_told_whether_it_was_sent
 
 async def test_a_row_shares_its_batch_with_others(log: JetStreamLog) -> None:
     """Two rows and 20 single appends that wait for a batch go together; a row stays in one piece."""
-    log.group.pace.lone = log.group.pace.single = 1.0
+    log.group.estimate.lone = log.group.estimate.single = 1.0
     rows = [[deposit(name) for _ in range(10)] for name in ("x", "y")]
     appending = [asyncio.create_task(log.append_in_row(row)) for row in rows]
     await asyncio.gather(*(log.append(deposit(f"a{number}")) for number in range(20)))
@@ -146,7 +146,7 @@ async def test_a_row_shares_its_batch_with_others(log: JetStreamLog) -> None:
 
 async def test_a_row_takes_what_fits_a_batch(log: JetStreamLog) -> None:
     """30 commits of 300 KB: some at a time."""
-    log.group.pace.lone = 1.0
+    log.group.estimate.lone = 1.0
     row = [deposit("a", note="x" * 300_000) for _ in range(30)]
     assert 1 < len(await log.append_in_row(row)) < 15
     assert len(await in_row(log, row)) == 30

@@ -115,7 +115,7 @@ class Load:
 
 
 async def under_load(log: JetStreamLog, faults: Callable[[Load], Awaitable[None]]) -> Load:
-    log.group.pace.lone = 1.0  # rows share a batch at first, and later if that is faster
+    log.group.estimate.lone = 1.0  # rows share a batch at first, and later if that is faster
     load = Load(log)
     async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         for number in range(WRITERS):

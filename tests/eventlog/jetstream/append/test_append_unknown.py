@@ -155,7 +155,7 @@ async def test_a_batch_with_a_hole_is_sent_again(site: Site, message: int) -> No
 
 async def test_the_lost_answer_to_a_shared_batch_is_found_out_by_each(site: Site) -> None:
     """40 appends of different callers share a batch whose answer is lost: each is stored once and gets its own sequence."""
-    site.log.group.pace.single = 1.0
+    site.log.group.estimate.single = 1.0
     site.proxy.lose_answers(40)
     proposals = [deposit(f"a{number}") for number in range(40)]
     appended = await asyncio.gather(*map(site.log.append, proposals))
@@ -167,7 +167,7 @@ async def test_the_lost_answer_to_a_shared_batch_is_found_out_by_each(site: Site
 
 async def test_a_shared_batch_that_is_cut_off_loses_nobody(site: Site) -> None:
     """Each append continues by itself."""
-    site.log.group.pace.single = 1.0
+    site.log.group.estimate.single = 1.0
     site.proxy.cut_before(30)
     proposals = [deposit(f"a{number}") for number in range(40)]
     appended = await asyncio.gather(*map(site.log.append, proposals))
@@ -186,7 +186,7 @@ def row_of(count: int) -> Sequence[Proposal]:
 
 async def test_the_lost_answer_to_a_row_is_found_out(site: Site) -> None:
     """All of it is stored once, though another writer has gone on since."""
-    site.log.group.pace.lone = 1.0
+    site.log.group.estimate.lone = 1.0
     site.proxy.open.clear()
     row = row_of(8)
     site.proxy.lose_answers(8)
@@ -200,7 +200,7 @@ async def test_the_lost_answer_to_a_row_is_found_out(site: Site) -> None:
 
 @pytest.mark.parametrize("message", [1, 2, 8])
 async def test_a_row_that_is_cut_off_is_stored_once(site: Site, message: int) -> None:
-    site.log.group.pace.lone = 1.0
+    site.log.group.estimate.lone = 1.0
     site.proxy.cut_before(message)
     row = row_of(8)
     assert await in_row(site.log, row) == [Appended(sequence) for sequence in range(1, 9)]
@@ -211,7 +211,7 @@ async def test_a_row_that_is_cut_off_is_stored_once(site: Site, message: int) ->
 @pytest.mark.parametrize("key", [None, "key-5"])
 async def test_a_row_that_did_not_arrive_is_refused_if_its_place_or_a_key_is_taken(site: Site, key: str | None) -> None:
     """The repetition finds out. If a key is taken, the commits before it are stored."""
-    site.log.group.pace.lone = 1.0
+    site.log.group.estimate.lone = 1.0
     site.proxy.open.clear()
     site.proxy.cut_before(1)
     row = row_of(8)
@@ -225,7 +225,7 @@ async def test_a_row_that_did_not_arrive_is_refused_if_its_place_or_a_key_is_tak
 
 
 async def test_after_the_deadline_a_row_is_unknown_and_repeating_is_safe(site: Site) -> None:
-    site.log.group.pace.lone = 1.0
+    site.log.group.estimate.lone = 1.0
     row = row_of(8)
     site.proxy.lose_answers(8)
     site.proxy.open.clear()
@@ -269,7 +269,7 @@ async def test_after_the_deadline_a_batch_is_unknown_and_repeating_is_safe(site:
 
 
 async def test_after_the_deadline_a_shared_batch_is_unknown_to_each(site: Site) -> None:
-    site.log.group.pace.single = 1.0
+    site.log.group.estimate.single = 1.0
     proposals = [deposit(f"a{number}") for number in range(20)]
     site.proxy.lose_answers(20)
     site.proxy.open.clear()
@@ -287,7 +287,7 @@ async def test_what_was_never_sent_is_unavailable(site: Site) -> None:
     site.proxy.open.clear()
     site.proxy.cut()
     await wait_until(lambda: not site.log.connection.client.is_connected)
-    site.log.group.pace.single = 1.0
+    site.log.group.estimate.single = 1.0
     appends = [site.log.append(deposit(f"a{number}"), deadline=0.3) for number in range(10)]
     appends += [site.log.append_together([deposit("b"), deposit("c")], deadline=0.3)]  # type: ignore[list-item]
     for error in await asyncio.gather(*appends, return_exceptions=True):
