@@ -218,9 +218,9 @@ async def repair(
         log = await stack.enter_async_context(opened_log(nats_url, model))
         witness = await _witness(stack, database, log, model)
         sources = await _sources(stack, log, model, backups)
-        work = StreamRepair(log.connection, model.stream, model.registry, sources=sources, witness=witness, operator=by)
-        done = await (work.plan() if keep is None or not apply else work.apply(keep))
-    return _show(invocation.output, done, applied=apply)
+        stream_repair = StreamRepair(log.connection, model.stream, model.registry, sources=sources, witness=witness, operator=by)
+        outcome = await (stream_repair.plan() if keep is None or not apply else stream_repair.apply(keep))
+    return _show(invocation.output, outcome, applied=apply)
 
 
 async def _witness(stack: AsyncExitStack, database: str, log: JetStreamLog, model: ReadModel) -> Witness:
@@ -256,14 +256,14 @@ async def _sources(stack: AsyncExitStack, log: JetStreamLog, model: ReadModel, b
     return (Replicas(MessageReader(log.connection, model.stream)), *copies)
 
 
-def _show(output: Output, done: Repair, *, applied: bool) -> int:
+def _show(output: Output, outcome: Repair, *, applied: bool) -> int:
     if output.json:
         output.document(
             {
-                "stream": done.stream,
-                "until": done.end,
-                "applied": applied and bool(done.remedies),
-                "rebuild": not done.same,
+                "stream": outcome.stream,
+                "until": outcome.end,
+                "applied": applied and bool(outcome.remedies),
+                "rebuild": not outcome.same,
                 "damaged": [
                     {
                         "sequence": remedy.fault.sequence,
@@ -271,21 +271,23 @@ def _show(output: Output, done: Repair, *, applied: bool) -> int:
                         "problem": remedy.fault.problem,
                         "remedy": remedy.source,
                     }
-                    for remedy in done.remedies
+                    for remedy in outcome.remedies
                 ],
             }
         )
     else:
-        for remedy in done.remedies:
+        for remedy in outcome.remedies:
             output.row(["repaired" if applied else "damaged", str(remedy)])
-    if not done.remedies:
-        output.note(f"{done.stream} is whole up to sequence {done.end}")
+    if not outcome.remedies:
+        output.note(f"{outcome.stream} is whole up to sequence {outcome.end}")
     elif not applied:
-        output.note(f"{len(done.remedies)} damaged places; {len(done.without_remedy)} without a remedy. The stream is unchanged")
+        output.note(
+            f"{len(outcome.remedies)} damaged places; {len(outcome.without_remedy)} without a remedy. The stream is unchanged"
+        )
     else:
-        output.note(f"{done.stream} is repaired up to sequence {done.end}")
-    if done.frozen and not applied:
+        output.note(f"{outcome.stream} is repaired up to sequence {outcome.end}")
+    if outcome.frozen and not applied:
         output.note("an earlier repair did not end, and the stream takes no writes: run it again with --apply")
-    if not done.same:
+    if not outcome.same:
         output.note("commits are lost: stop the services, run `projections rebuild`, and start them again")
-    return ExitCode.CONFLICT if not applied and (done.remedies or done.frozen) else ExitCode.OK
+    return ExitCode.CONFLICT if not applied and (outcome.remedies or outcome.frozen) else ExitCode.OK

@@ -72,8 +72,10 @@ async def status(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
     return ExitCode.CONFLICT if report.schema.dirty or any(line.problem for line in report.projections) else ExitCode.OK
 
 
-def _cells(line: ProjectionStatus) -> list[str]:
-    return ["-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value) for value in attrs.astuple(line)]
+def _cells(status: ProjectionStatus) -> list[str]:
+    return [
+        "-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value) for value in attrs.astuple(status)
+    ]
 
 
 @click.command(

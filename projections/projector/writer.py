@@ -128,8 +128,8 @@ class CheckpointWriter:
         """The commits of one aggregate that do not follow the commit before."""
         return await self._broken(_looked_at(LinkChecker(), commits)[1])
 
-    async def _broken(self, looked: LinkCheck) -> Broken:
-        faults = await link_faults(looked, self._at)
+    async def _broken(self, check: LinkCheck) -> Broken:
+        faults = await link_faults(check, self._at)
         return {
             sequence: Stray(sequence) if fault.kind is Break.STRAY else ChainBroken(sequence, fault.problem)
             for sequence, fault in faults.items()
