@@ -42,19 +42,19 @@ class _Table:
         if method == "GET" and head:
             methods["HEAD"] = handler, policy
 
-    def install(self, app: web.Application, entrance: Pipeline, missing: Asset | None) -> None:
+    def install(self, app: web.Application, pipeline: Pipeline, missing: Asset | None) -> None:
         """Register all routes, literal paths before paths with parameters, so that the order of the table does not matter."""
         for path in sorted(self._paths, key=lambda path: [("{" in part, part) for part in path.split("/")]):
             resource = app.router.add_resource(path)
             for method, (handler, policy) in self._paths[path].items():
-                resource.add_route(method, entrance.before(handler, policy, path))
+                resource.add_route(method, pipeline.before(handler, policy, path))
             methods = sorted({*self._paths[path], "OPTIONS"})
-            resource.add_route("OPTIONS", entrance.before(_options(", ".join(methods)), _OPEN, path))
+            resource.add_route("OPTIONS", pipeline.before(_options(", ".join(methods)), _OPEN, path))
             # A literal path keeps its other methods to itself: a path with parameters that fits it too is not asked.
-            resource.add_route("*", entrance.before(_not_allowed(methods), EdgePolicy(), path))
+            resource.add_route("*", pipeline.before(_not_allowed(methods), EdgePolicy(), path))
         wants_page = _wants_page if missing is not None else False
         app.router.add_route(
-            "*", r"/{path:(?s:.*)}", entrance.before(_not_found(missing), EdgePolicy(open=wants_page), "unmatched")
+            "*", r"/{path:(?s:.*)}", pipeline.before(_not_found(missing), EdgePolicy(open=wants_page), "unmatched")
         )
 
 

@@ -193,9 +193,9 @@ class Reply(web.Response):
 
     def at_least(self, sequence: int) -> Reply:
         """Return the same answer for its position of the log, or for this one if that is later."""
-        same = Reply(self._code, self._given, self._content, max(sequence, self._sequence or 0))
-        same._fixed = self._fixed
-        return same
+        reply = Reply(self._code, self._given, self._content, max(sequence, self._sequence or 0))
+        reply._fixed = self._fixed
+        return reply
 
     @property
     def keep_alive(self) -> bool | None:
@@ -333,10 +333,10 @@ class Pipeline:
 class _Guarded:
     """A handler with its pipeline. It replaces a middleware, which is put before the handler at each request."""
 
-    def __init__(self, entrance: Pipeline, handler: Handler, policy: EdgePolicy, template: str) -> None:
-        self._entrance = entrance
-        self._edge = entrance.edge
-        self._problems = entrance.problems
+    def __init__(self, pipeline: Pipeline, handler: Handler, policy: EdgePolicy, template: str) -> None:
+        self._pipeline = pipeline
+        self._edge = pipeline.edge
+        self._problems = pipeline.problems
         self._handler = handler
         self._policy = policy
         self._stream = attrs.evolve(policy, capped=False, streams=None)
@@ -367,7 +367,7 @@ class _Guarded:
         policy = self._policy
         if policy.streams is not None and policy.streams(request):
             policy = self._stream
-        self._entrance.in_flight += policy.capped
+        self._pipeline.in_flight += policy.capped
         status = _CLIENT_CLOSED
         try:
             request[CALLER] = caller = await self._admit(request, policy)
@@ -388,7 +388,7 @@ class _Guarded:
             response = self._refuse(request, error, request_id)
             status = response.status
         finally:
-            self._entrance.in_flight -= policy.capped
+            self._pipeline.in_flight -= policy.capped
             self._record(request, status, time.perf_counter() - started, policy)
             if tracing.recording_spans() and policy.capped and not policy.quiet:
                 self._export(request, trace, status, time.perf_counter() - started)
@@ -416,7 +416,7 @@ class _Guarded:
             is_open = policy.open if isinstance(policy.open, bool) else policy.open(request)
             guard.check(request)
             caller = await guard.identify(request, policy.scope, is_open=is_open)
-            if policy.capped and self._entrance.in_flight > self._edge.max_in_flight:
+            if policy.capped and self._pipeline.in_flight > self._edge.max_in_flight:
                 raise Busy(f"more than {self._edge.max_in_flight} requests are being answered; try again")
         except HttpkitError as error:
             self._edge.metrics.refused.labels(type(error).__name__).inc()
@@ -434,9 +434,9 @@ class _Guarded:
     def _record(self, request: web.Request, status: int, seconds: float, policy: EdgePolicy) -> None:
         self._edge.metrics.observe(request.method, self._template, status, seconds if policy.capped else None)
         level = logging.DEBUG if policy.quiet else logging.INFO
-        if not self._entrance.log.is_enabled_for(level):
+        if not self._pipeline.log.is_enabled_for(level):
             return
-        self._entrance.log.log(
+        self._pipeline.log.log(
             level,
             "request",
             method=request.method,

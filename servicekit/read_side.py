@@ -350,7 +350,7 @@ class ReadSide:
         self.parts = ProcessParts()
         self.projector = Projector(log, store, model, on_applied=self.parts.applied)
         self._acknowledged = Acknowledgements(self.projector, READ_YOUR_WRITES)
-        self._handover = SchemaUpgrade(store, copies_of(store), log, model)
+        self._upgrade = SchemaUpgrade(store, copies_of(store), log, model)
         self.operations = OperationHandler(self.projector, store, copies_of(store), log, model)
         self.commands = Commands(
             log,
@@ -430,10 +430,10 @@ class ReadSide:
         A database that is found to be damaged while it runs is set aside and rebuilt from the log.
         """
         try:
-            await self._handover.run(self.projector)
+            await self._upgrade.run(self.projector)
         except StoreDamaged as error:
             await self._make_again(error)
-            await self._handover.run(self.projector)
+            await self._upgrade.run(self.projector)
         while True:
             running, looking = await until_one_ends(self.projector.run(), damaged(self._store))
             if looking.cancelled():
@@ -535,7 +535,7 @@ class ReadSide:
         await self._store.check_readable([table.name for projection in self._model.projections for table in projection.tables])
 
     async def _check_read_model(self) -> None:
-        if (reason := self._handover.reason()) is not None:
+        if (reason := self._upgrade.reason()) is not None:
             raise ProjectorStopped(reason)
         status = self.projector.status()
         if status.state in {ProjectorState.STOPPED, ProjectorState.WAITING, ProjectorState.STARTING}:

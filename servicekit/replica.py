@@ -231,7 +231,7 @@ class ReadReplica:
         self._searching = asyncio.Semaphore(_SEARCHES)
         self._waits_since: float | None = None
         self._damaged: LogDamaged | None = None
-        self._start: Head | None = None
+        self._head: Head | None = None
         self._followed = 0
         self._event_log: JetStreamLog | None = None
         self.hub: Hub | None = None
@@ -319,11 +319,11 @@ class ReadReplica:
         assert self.hub is not None
         while True:
             try:
-                if self._start is None:
-                    self._start = await log.head()
-                    self._followed = self._start.last
+                if self._head is None:
+                    self._head = await log.head()
+                    self._followed = self._head.last
                     self.hub.start(self._followed)
-                async for commits in log.follow(after=self._followed, incarnation=self._start.incarnation):
+                async for commits in log.follow(after=self._followed, incarnation=self._head.incarnation):
                     await self._until(commits[-1].sequence)
                     self._feed.applied(commits)
                     self._followed = commits[-1].sequence

@@ -54,10 +54,10 @@ async def serve_application(settings: ServerSettings, opened: Opened, *, on_read
             _log.info("ending", signal=received.name)
 
 
-def limits_of(values: ServerSettings) -> ServerLimits:
+def limits_of(settings: ServerSettings) -> ServerLimits:
     """The limits of connections."""
     return ServerLimits(
-        idle=values.idle_timeout, read=values.read_timeout, write=values.write_timeout, shutdown=values.shutdown_timeout
+        idle=settings.idle_timeout, read=settings.read_timeout, write=settings.write_timeout, shutdown=settings.shutdown_timeout
     )
 
 

@@ -44,9 +44,9 @@ class ProjectionBody:
     problem: str | None = member(description="why it cannot continue; null if it can")
 
     @classmethod
-    def of(cls, one: ProjectionStatus) -> ProjectionBody:
+    def of(cls, status: ProjectionStatus) -> ProjectionBody:
         """Return the body of a projection."""
-        return cls(name=one.projection, **attrs.asdict(one, filter=attrs.filters.exclude("projection", "head")))
+        return cls(name=status.projection, **attrs.asdict(status, filter=attrs.filters.exclude("projection", "head")))
 
 
 @message
@@ -85,9 +85,9 @@ class CopyBody:
     problem: str | None = member(description="why it cannot be switched to; null if it can")
 
     @classmethod
-    def of(cls, one: CopyReport) -> CopyBody:
+    def of(cls, report: CopyReport) -> CopyBody:
         """Return the body of a copy."""
-        return cls(**attrs.asdict(one))
+        return cls(**attrs.asdict(report))
 
 
 @message
@@ -133,22 +133,22 @@ class ReadModelBody:
     scrub: ScrubBody = member()
 
     @classmethod
-    def of(cls, standing: ReadModelReport, status: ProjectorStatus, note: str | None, scrubber: LogScrubber) -> ReadModelBody:
+    def of(cls, report: ReadModelReport, status: ProjectorStatus, note: str | None, scrubber: LogScrubber) -> ReadModelBody:
         """Return the body of a read model."""
         return cls(
-            read_model=standing.read_model,
-            stream=standing.stream,
-            incarnation=standing.incarnation,
-            head=standing.head,
-            schema_version=standing.schema.version,
+            read_model=report.read_model,
+            stream=report.stream,
+            incarnation=report.incarnation,
+            head=report.head,
+            schema_version=report.schema.version,
             state=status.state.value,
             since=timestamp_text(status.since),
             rate=status.rate,
             error=status.error,
             note=note,
-            projections=[ProjectionBody.of(one) for one in standing.projections],
-            parked=[ParkedBody.of(one) for one in standing.parked[:MOST_PARKED]],
-            copies=[CopyBody.of(one) for one in standing.copies],
+            projections=[ProjectionBody.of(one) for one in report.projections],
+            parked=[ParkedBody.of(one) for one in report.parked[:MOST_PARKED]],
+            copies=[CopyBody.of(one) for one in report.copies],
             scrub=ScrubBody.of(scrubber),
         )
 

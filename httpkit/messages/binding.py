@@ -104,10 +104,10 @@ async def _collect(request: web.Request, limit: int) -> bytes:
     return bytes(found)
 
 
-def _limited(found: Bytes, limit: int) -> Bytes:
-    if len(found) > limit:
+def _limited(body: Bytes, limit: int) -> Bytes:
+    if len(body) > limit:
         raise TooLarge(f"the body is larger than {limit} bytes")
-    return found
+    return body
 
 
 def body_text(raw: bytes) -> str:

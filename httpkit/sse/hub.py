@@ -200,14 +200,14 @@ class Hub(Collector):
                 if number is None:
                     until = self.sequence
                     async with self._replays:
-                        passage = await replayed(self._replay, place, until)
+                        chunk = await replayed(self._replay, place, until)
                 elif frames := ring.since(number):
-                    passage = ReplayChunk(frames[-1].position, frames)
+                    chunk = ReplayChunk(frames[-1].position, frames)
                 else:
                     await news.wait()
                     continue
-                place = passage.position
-                yield attrs.evolve(passage, frames=[frame for frame in passage.frames if frame.event in only])
+                place = chunk.position
+                yield attrs.evolve(chunk, frames=[frame for frame in chunk.frames if frame.event in only])
         except LogDamaged as error:
             raise CannotResume(str(error)) from error
         finally:
@@ -244,12 +244,12 @@ class Hub(Collector):
         transport = request.transport
         if transport is None:
             return
-        client = Subscriber(writer, transport, only, self._settings)
-        self._clients.add(client)
+        subscriber = Subscriber(writer, transport, only, self._settings)
+        self._clients.add(subscriber)
         try:
-            with when_gone(request, client.stop):
-                client.number = await self._begin(client, request, ring)
-                await self._follow(client, ring)
+            with when_gone(request, subscriber.stop):
+                subscriber.number = await self._begin(subscriber, request, ring)
+                await self._follow(subscriber, ring)
         except ConnectionError:
             log.debug("client of events is gone", remote=request.remote)
         except ClientTooSlow as error:
@@ -258,9 +258,9 @@ class Hub(Collector):
         except ReplayFailed:
             log.exception("events could not be read from the log")
         finally:
-            self._clients.discard(client)
-            if client.stalled:
-                client.abort()
+            self._clients.discard(subscriber)
+            if subscriber.stalled:
+                subscriber.abort()
 
     async def _begin(self, client: Subscriber, request: web.Request, ring: Ring) -> int:
         """Greet the client and bring it to the ring; gives the number of its first frame there."""

@@ -287,9 +287,9 @@ def _ended_for(new: SessionOpened | PairingOffered, state: Token | None) -> Sequ
     still = [each for each in entries if new.at < each.expires_at]
     if len(still) < most:
         return []
-    rights = Scope(new.scope or state.scope)
+    scope = Scope(new.scope or state.scope)
     for each in still:
-        if rights.covers(Scope(each.scope or state.scope)):
+        if scope.covers(Scope(each.scope or state.scope)):
             return [SessionClosed(session=each.id, at=new.at)]
     raise TokenFull(f"the token has {most} {kind} with more rights than the new one: end one of them")
 

@@ -89,8 +89,8 @@ def setting(
 
     Without a default it has to be set. Its limits are as in `httpkit.messages.fields.Rule`.
     """
-    about = Setting(env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
-    return attrs.field(default=default, metadata={_KEY: about})
+    declared = Setting(env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
+    return attrs.field(default=default, metadata={_KEY: declared})
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
