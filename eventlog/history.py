@@ -131,14 +131,14 @@ async def search_events(log: EventLog, event_filter: EventFilter, *, most: int =
     else:
         next_ = await search.forwards(first, last)
         seen_first, seen_last = first, (last if next_ is None else next_ - 1)
-    return Page(records=tuple(search.found), first=seen_first, last=seen_last, end=head.last, next=next_)
+    return Page(records=tuple(search.records), first=seen_first, last=seen_last, end=head.last, next=next_)
 
 
 class _PageSearch:
     """One page being filled."""
 
     def __init__(self, log: EventLog, event_filter: EventFilter, most: int) -> None:
-        self.found: list[Record] = []
+        self.records: list[Record] = []
         self._log = log
         self._filter = event_filter
         self._most = most
@@ -146,7 +146,7 @@ class _PageSearch:
 
     @property
     def _full(self) -> bool:
-        return len(self.found) >= self._filter.limit or self._read >= self._most
+        return len(self.records) >= self._filter.limit or self._read >= self._most
 
     async def forwards(self, first: int, last: int) -> int | None:
         """Read on from `first`; gives the sequence at which the next page begins."""
@@ -154,7 +154,7 @@ class _PageSearch:
             async for commits in batches:
                 for commit in commits:
                     self._read += 1
-                    self.found.extend(self._filter.of(commit))
+                    self.records.extend(self._filter.of(commit))
                     if self._full:
                         return commit.sequence + 1 if commit.sequence < last else None
         return None
@@ -169,7 +169,7 @@ class _PageSearch:
                 commits = [commit async for batch in batches for commit in batch]
             for commit in reversed(commits):
                 self._read += 1
-                self.found.extend(reversed(event_filter.of(commit)))
+                self.records.extend(reversed(event_filter.of(commit)))
                 if self._full:
                     return commit.sequence - 1 if commit.sequence > first else None
             if begin <= first:

@@ -33,28 +33,28 @@ class _TapParser(Parser):
     def reset(self) -> None:
         """Forget what has come."""
         super().reset()
-        self._wanted = 0
+        self._needed = 0
 
     async def parse(self, data: bytes = b"") -> None:
         """Take what the server has sent; the rest of it is kept until more comes."""
         self.heard = time.monotonic()
         if self.state != AWAITING_CONTROL_LINE:
             await super().parse(data)
-        elif len(self.buf) + len(data) < self._wanted:
+        elif len(self.buf) + len(data) < self._needed:
             self.buf += data
         else:
             whole = bytes(self.buf) + data
             taken = self._take(whole)
             self.buf = bytearray(whole[taken:])
-            if self.buf and not self._wanted:
+            if self.buf and not self._needed:
                 await super().parse()
 
     def _take(self, whole: bytes) -> int:
         """Hand over the messages for taps that it begins with, and return how many bytes they have.
 
-        `_wanted` are the bytes of the next one, if that is for a tap too and not whole yet.
+        `_needed` are the bytes of the next one, if that is for a tap too and not whole yet.
         """
-        at, self._wanted = 0, 0
+        at, self._needed = 0, 0
         while (line := whole.find(b"\r\n", at)) > 0:
             # MSG or HMSG, subject, subscription, perhaps a reply subject, with HMSG bytes of the headers, bytes in all
             words = whole[at:line].split(b" ")
@@ -70,7 +70,7 @@ class _TapParser(Parser):
             if taker is None or len(words) < 4 + headed:
                 break
             if end + _END > len(whole):
-                self._wanted = end + _END - at
+                self._needed = end + _END - at
                 break
             reply = words[3] if len(words) > 4 + headed else b""
             _hand_over(taker, words[1], reply, whole[body:end], whole[begin:body] if headed else None)

@@ -35,13 +35,13 @@ class MemoryKeyring:
 
     def __init__(self) -> None:
         self._keys: dict[str, Key] = {}
-        self._made = self._replacements = 0
+        self._count = self._replacements = 0
 
     async def key_of(self, person: str) -> Key:
         """See `eventlog.privacy.Keyring.key_of`."""
         if person not in self._keys:
-            self._made += 1
-            self._keys[person] = Key.new(self._made)
+            self._count += 1
+            self._keys[person] = Key.new(self._count)
         return self._keys[person]
 
     async def find(self, person: str) -> Key | None:
