@@ -63,7 +63,7 @@ class PostgresServer(ChildServer):
         super().__init__(data_dir, start_timeout=_START_TIMEOUT)
         self._durable = durable
         self._binaries = binaries
-        self._found: tuple[Path, int | None] | None = None
+        self._installation: tuple[Path, int | None] | None = None
 
     def url(self, database: str) -> str:
         """The address of one of its databases."""
@@ -87,12 +87,12 @@ class PostgresServer(ChildServer):
 
     async def _prepare(self) -> None:
         binaries = self._binaries or find_binaries()
-        self._found = binaries, _account(binaries, self.data_dir.absolute().parent)
-        await asyncio.to_thread(self._make, *self._found)
+        self._installation = binaries, _account(binaries, self.data_dir.absolute().parent)
+        await asyncio.to_thread(self._make, *self._installation)
 
     async def _begin(self) -> None:
-        assert self._found is not None, "`_prepare` finds them"
-        await self._answer(self._run(*self._found))
+        assert self._installation is not None, "`_prepare` finds them"
+        await self._answer(self._run(*self._installation))
 
     async def create(self, *databases: str) -> None:
         """Create the missing ones of these databases."""
