@@ -175,7 +175,7 @@ class Reply(web.Response):
         """`sequence`: the position of the log for which the answer is true, if it is known."""
         # A response of the framework is made of it only if it is needed, in `prepare`.
         self._code = status
-        self._given = headers
+        self._own_headers = headers
         self._content = body
         self._sequence = sequence
         self._fixed: str | None = None
@@ -193,7 +193,7 @@ class Reply(web.Response):
 
     def at_least(self, sequence: int) -> Reply:
         """Return the same answer for its position of the log, or for this one if that is later."""
-        reply = Reply(self._code, self._given, self._content, max(sequence, self._sequence or 0))
+        reply = Reply(self._code, self._own_headers, self._content, max(sequence, self._sequence or 0))
         reply._fixed = self._fixed
         return reply
 
@@ -213,9 +213,9 @@ class Reply(web.Response):
         ):
             return None
         if self._fixed is None:
-            if not "".join(self._given.values()).isprintable():
+            if not "".join(self._own_headers.values()).isprintable():
                 return None
-            headers = {**HEADERS, **self._given, "Content-Length": str(len(self._content))}
+            headers = {**HEADERS, **self._own_headers, "Content-Length": str(len(self._content))}
             self._fixed = _status_line(self._code) + "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         self._sent = True
         sequence = "" if self._sequence is None else f"{SEQUENCE_HEADER}: {self._sequence}\r\n"
@@ -228,7 +228,7 @@ class Reply(web.Response):
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         """Begin to send it, the framework's way."""
         sequence = {} if self._sequence is None else {SEQUENCE_HEADER: str(self._sequence)}
-        super().__init__(status=self._code, headers={**self._given, **sequence}, body=self._content)
+        super().__init__(status=self._code, headers={**self._own_headers, **sequence}, body=self._content)
         return await super().prepare(request)
 
 

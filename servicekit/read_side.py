@@ -104,7 +104,7 @@ class CommitFrames:
             if commit.lost is not None or commit.category not in self._deciders:
                 continue
             try:
-                found = list(_in_places(frame for happened in await self._happened(commit) for frame in self._show(happened)))
+                found = list(_in_places(frame for change in await self._changes(commit) for frame in self._show(change)))
             except UndecodableCommit as error:
                 _log.warning("a commit cannot be shown", sequence=commit.sequence, reason=str(error))
             else:
@@ -120,19 +120,19 @@ class CommitFrames:
             if frames:
                 yield frames
 
-    async def _happened(self, commit: Commit) -> Sequence[EventChange]:
+    async def _changes(self, commit: Commit) -> Sequence[EventChange]:
         events, state = await self._log.decrypt(commit), commit.state
-        change = partial(EventChange, aggregate=commit.aggregate, sequence=commit.sequence)
+        event_change = partial(EventChange, aggregate=commit.aggregate, sequence=commit.sequence)
         if len(events) == 1 and not self._needs_previous_state(commit):
-            return (change(event=events[0], before=None, after=state),)
+            return (event_change(event=events[0], before=None, after=state),)
         decider = self._deciders[commit.category]
         before = await self._state_at(commit.guard) if commit.guard else None
-        happened = []
+        changes = []
         for event in events:
             after = decider.fold((event.data,), before)
-            happened.append(change(event=event, before=before, after=after))
+            changes.append(event_change(event=event, before=before, after=after))
             before = after
-        return happened
+        return changes
 
     async def _state_at(self, sequence: int) -> Any:
         commit = await self._log.at(sequence)

@@ -22,7 +22,7 @@ FLAGS: SettingFlags[Settings] = SettingFlags(
         }
     ),
     lists=frozenset({"allowed_hosts", "private_hosts", "git_hosts", "trusted_proxies"}),
-    also={"worker_id": "--id"},
+    short_names={"worker_id": "--id"},
 )
 
 setting_options = FLAGS.options

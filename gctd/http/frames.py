@@ -122,10 +122,10 @@ EVENTS: Mapping[str, type] = {
 """The classes of the data, by the names of the events on the wire."""
 
 
-def show(happened: EventChange) -> Iterable[Frame]:
+def show(change: EventChange) -> Iterable[Frame]:
     """The frame of an event."""
-    name, body = _shown(happened.event.data, happened.after, happened.sequence)
-    return (Frame(happened.event.position, name, encode(body)),)
+    name, body = _shown(change.event.data, change.after, change.sequence)
+    return (Frame(change.event.position, name, encode(body)),)
 
 
 def _shown(event: Any, state: Any, sequence: int) -> tuple[str, Any]:

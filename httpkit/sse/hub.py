@@ -68,7 +68,7 @@ class Hub(Collector):
         self.sequence = 0
         """The sequence of the log up to which frames have been published."""
         self._open = 0
-        self._left = 0.0
+        self._left_at = 0.0
         self._clients: set[Subscriber] = set()
         self._news = asyncio.Event()
         self._followers: set[asyncio.Event] = set()
@@ -86,14 +86,14 @@ class Hub(Collector):
     @property
     def has_no_clients(self) -> bool:
         """Whether no stream is open, and no client with missed events may come back to a stream of a moment ago."""
-        return not self._open and asyncio.get_running_loop().time() - self._left > COMES_BACK
+        return not self._open and asyncio.get_running_loop().time() - self._left_at > COMES_BACK
 
     def start(self, sequence: int) -> None:
         """Start after this sequence, the position of the read model. Frames after it will be published. Called once."""
         floor = Position(sequence, LAST_INDEX)
         self._ring = Ring(floor, max_frames=self._settings.max_frames, max_bytes=self._settings.max_bytes)
         self.sequence = sequence
-        self._left = asyncio.get_running_loop().time()
+        self._left_at = asyncio.get_running_loop().time()
         self._pump = asyncio.get_running_loop().create_task(self._deliver(self._ring))
         self._pump.add_done_callback(self._delivery_ended)
 
@@ -213,7 +213,7 @@ class Hub(Collector):
         finally:
             self._followers.discard(news)
             self._open -= 1
-            self._left = asyncio.get_running_loop().time()
+            self._left_at = asyncio.get_running_loop().time()
 
     async def _reach(self, sequence: int, news: Callable[[], Awaitable[object]], has_ended: Callable[[], bool]) -> None:
         """Another process may have shown the client more than this one has reached yet."""
@@ -237,7 +237,7 @@ class Hub(Collector):
                 await self._serve(request, writer, only, self._ring)
         finally:
             self._open -= 1
-            self._left = asyncio.get_running_loop().time()
+            self._left_at = asyncio.get_running_loop().time()
         return response
 
     async def _serve(self, request: web.Request, writer: StreamWriter, only: frozenset[str] | None, ring: Ring) -> None:

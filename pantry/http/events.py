@@ -78,15 +78,15 @@ async def follow_events(request: Follow, call: Call[Services]) -> web.StreamResp
     return await call.services.follow(call, only=only)
 
 
-def show(happened: EventChange) -> Iterable[Frame]:
+def show(change: EventChange) -> Iterable[Frame]:
     """The frames of an event."""
-    for place, (name, body) in enumerate(_shown(happened)):
-        position = Position(happened.sequence, 2 * happened.event.position.index + place)
+    for place, (name, body) in enumerate(_shown(change)):
+        position = Position(change.sequence, 2 * change.event.position.index + place)
         yield Frame(position, name, encode(body))
 
 
-def _shown(happened: EventChange) -> Iterator[tuple[str, object]]:
-    state, event = happened.after, happened.event.data
+def _shown(change: EventChange) -> Iterator[tuple[str, object]]:
+    state, event = change.after, change.event.data
     if isinstance(state, Category):
         yield "category", CategoryBody.of(CategoryView.of_state(state))
     elif isinstance(state, Barcode):
@@ -97,7 +97,7 @@ def _shown(happened: EventChange) -> Iterator[tuple[str, object]]:
             yield "stock", _stock(state, event)
         elif not isinstance(event, StockConfirmed | MovementRefused | NothingChanged):
             yield "product", ProductBody.of(ProductView.of_state(state))
-        if crosses_minimum(happened.before, event, state):
+        if crosses_minimum(change.before, event, state):
             yield "low_stock", _low_stock(state)
 
 

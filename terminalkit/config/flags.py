@@ -62,7 +62,7 @@ class SettingFlags(Generic[C]):
     """The flags of a program's settings.
 
     `source` gives the settings; it may import modules that are slow. `file` is the name of the settings file. A setting is a text
-    unless it is one of `numbers`, `switches` or `lists`; `also` has short names.
+    unless it is one of `numbers`, `switches` or `lists`; `short_names` has short names.
     """
 
     source: Callable[[], SettingsSource[C]]
@@ -70,7 +70,7 @@ class SettingFlags(Generic[C]):
     numbers: frozenset[str] = frozenset()
     switches: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
-    also: Mapping[str, str] = attrs.field(factory=dict)
+    short_names: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, source: SettingsSource[C]) -> SettingFlags[C]:
@@ -112,7 +112,7 @@ class SettingFlags(Generic[C]):
         if name in self.switches:
             both = f"{flag}/--no-{flag.removeprefix('--')}"
             return click.option(both, parameter, cls=_SettingOption, describe=self.describe, default=None)
-        names = (*([self.also[name]] if name in self.also else []), flag, parameter)
+        names = (*([self.short_names[name]] if name in self.short_names else []), flag, parameter)
         if name in self.numbers:
             return click.option(*names, cls=_SettingOption, describe=self.describe, type=click.INT)
         return click.option(*names, cls=_SettingOption, describe=self.describe, multiple=name in self.lists)
