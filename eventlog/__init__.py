@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from eventlog.port import EventLog, Head
     from eventlog.privacy import Ciphertext, PersonalDataCipher
     from eventlog.support.files import write_private
-    from eventlog.support.timers import during, tick, until_one_ends, until_tick
+    from eventlog.support.timers import TimerQueue, during, tick, until_one_ends, until_tick
     from eventlog.support.tracing import (
         PROCESS,
         SEND,
@@ -69,7 +69,7 @@ else:
             "eventlog.port": "EventLog Head",
             "eventlog.privacy": "Ciphertext PersonalDataCipher",
             "eventlog.support.files": "write_private",
-            "eventlog.support.timers": "during tick until_one_ends until_tick",
+            "eventlog.support.timers": "TimerQueue during tick until_one_ends until_tick",
             "eventlog.support.tracing": (
                 "PROCESS SEND SpanKind Stages Trace hex_digits message_attributes record_span recording_spans"
             ),
@@ -81,7 +81,7 @@ __all__ = [
     "CommandStep", "Commands", "Commit", "Conflict", "Context", "Decider", "EventFilter", "EventLog", "EventLogError", "Head",
     "IncarnationChanged", "KeyReused", "KeyTaken", "LogDamaged", "LogDiverged", "LogTruncated", "NewCommit", "NewEvent",
     "Outcome", "OutcomeUnknown", "Page", "PersonalDataCipher", "Position", "Record", "Registry", "SequenceGap", "SpanKind",
-    "Stages", "TooLarge", "Trace", "Unavailable", "UndecodableCommit", "during", "event_records", "hex_digits",
+    "Stages", "TimerQueue", "TooLarge", "Trace", "Unavailable", "UndecodableCommit", "during", "event_records", "hex_digits",
     "message_attributes", "nothing_sent", "personal", "record_span", "recording_spans", "search_events", "tick", "until_one_ends",
     "until_tick", "write_private",
 ]  # fmt: skip

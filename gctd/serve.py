@@ -76,14 +76,14 @@ def _parts(running: Running, settings: Settings) -> Parts:
     git = Git(git_settings(settings))
     reports = Reports(broker.blobs)
     baselines = Baselines(broker.log, queries, git, Histories(settings.cache_directory.absolute(), git), repo_policy(settings))
-    judging = Judging(broker.log, side.commands, queries, broker.blobs, tracker, baselines, caught_up=side.wait_for_head)
-    removals = Removals(broker.log, side.commands, queries, tracker, caught_up=side.wait_for_head)
-    updates = Updates(broker.log, queries, tracker, git, caught_up=side.wait_for_head, git_timeout=settings.git_timeout)
+    judging = Judging(broker.log, side.commands, queries, broker.blobs, tracker, baselines, caught_up=side.catch_up)
+    removals = Removals(broker.log, side.commands, queries, tracker, caught_up=side.catch_up)
+    updates = Updates(broker.log, queries, tracker, git, caught_up=side.catch_up, git_timeout=settings.git_timeout)
     scheduled = ScheduledUpdates(broker.log, side.commands, updates, every=timedelta(seconds=settings.check_updates_every))
     forges = read_forges(settings.forges_file)
     links, dashboard = Links.of(settings.git_hosts), Dashboard.at(settings.public_url)
     contents = ReportContents(queries, judging, broker.blobs, links, dashboard)
-    reporting = Reporting(broker.log, side.commands, queries, tracker, forges, contents, caught_up=side.wait_for_head)
+    reporting = Reporting(broker.log, side.commands, queries, tracker, forges, contents, caught_up=side.catch_up)
     services = Services(
         **attrs.asdict(running, recurse=False),
         hooks=Hooks(side.commands, tracker, forges),
@@ -91,9 +91,9 @@ def _parts(running: Running, settings: Settings) -> Parts:
         baselines=baselines,
         judging=judging,
         updates=updates,
-        rescoring=Rescoring(broker.log, queries, tracker, caught_up=side.wait_for_head),
+        rescoring=Rescoring(broker.log, queries, tracker, caught_up=side.catch_up),
         removals=removals,
-        uploads=Uploads(broker.log, queries, broker.blobs, tracker, caught_up=side.wait_for_head),
+        uploads=Uploads(broker.log, queries, broker.blobs, tracker, caught_up=side.catch_up),
         defaults=_project_defaults(settings),
         max_attempts=settings.max_attempts,
         queries=queries,

@@ -7,7 +7,7 @@ from eventlog.facade import facade
 TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
     from httpkit.application import build_application
-    from httpkit.edge import Edge, Reply, TimeoutPool
+    from httpkit.edge import Edge, Reply
     from httpkit.errors import FieldError, HttpkitError
     from httpkit.messages.binding import body_text, decode_cursor, encode_cursor, page_of, parse_body
     from httpkit.messages.encoding import decode_cell, encode, encode_csv, takes_gzip
@@ -50,7 +50,7 @@ else:
         __name__,
         {
             "httpkit.application": "build_application",
-            "httpkit.edge": "Edge Reply TimeoutPool",
+            "httpkit.edge": "Edge Reply",
             "httpkit.errors": "FieldError HttpkitError",
             "httpkit.messages.binding": "body_text decode_cursor encode_cursor page_of parse_body",
             "httpkit.messages.encoding": "decode_cell encode encode_csv takes_gzip",
@@ -74,7 +74,7 @@ __all__ = [
     "INTERNAL_ERROR", "JSON", "NOT_KNOWN", "OF_EVERY_STREAM", "SHARED_CALLER", "UNSET", "Answer", "Asset", "Busy", "Call",
     "Caller", "CannotResume", "Edge", "FieldError", "Forbidden", "Frame", "HttpkitError", "Hub", "Invalid", "ListenAddress",
     "Malformed", "NotPermitted", "Nothing", "Pages", "PreconditionFailed", "Reply", "Route", "Rule", "Scope", "Streams",
-    "TimeoutPool", "Unset", "attributes_of", "body_text", "build_application", "cancels_when_gone", "decode_cell",
+    "Unset", "attributes_of", "body_text", "build_application", "cancels_when_gone", "decode_cell",
     "decode_cursor", "encode", "encode_csv", "encode_cursor", "file_answer", "flat_problems", "gauge", "header", "is_loopback",
     "member", "message", "moment", "page_of", "parse_body", "parse_time", "path", "payload", "query", "same_secret", "status_of",
     "takes_gzip", "termination", "text_of", "total",

@@ -15,8 +15,7 @@ from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
 from math import inf
-from types import TracebackType
-from typing import Any, Generic, NoReturn, Self, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import attrs
 import msgspec
@@ -38,46 +37,6 @@ from httpkit.monitoring import Metrics
 from httpkit.problems import AboutField, Busy, Invalid, Problems, status_of
 from httpkit.routes import CALLER, SAFE, Answer, Call, Caller, Route, Scope
 from httpkit.server.guard import Guard, ends_with_its_token
-
-
-class TimeoutPool:
-    """Time limits of one length: `with deadlines.begin() as deadline:`."""
-
-    def __init__(self, seconds: float) -> None:
-        self._timers = TimerQueue(seconds)
-
-    def begin(self) -> Deadline:
-        """One of them."""
-        return Deadline(self._timers)
-
-
-class Deadline:
-    """Raises TimeoutError where its block has not ended in time. Used once, inside a task."""
-
-    __slots__ = ("_cancelling", "_number", "_task", "_timers", "expired")
-
-    def __init__(self, timers: TimerQueue) -> None:
-        self._timers = timers
-        self.expired = False
-        """Whether the time was up before the block ended."""
-
-    def __enter__(self) -> Self:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._cancelling = task.cancelling()
-        self._number = self._timers.set(self._expire)
-        return self
-
-    def _expire(self) -> None:
-        self.expired = True
-        self._task.cancel()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._timers.clear(self._number)
-        if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
-            raise TimeoutError from error
-
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Run = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
@@ -257,19 +216,40 @@ _SERVER_TIMING = istr(SERVER_TIMING_HEADER)
 _HEADERS = tuple((istr(name), value) for name, value in HEADERS.items())
 
 
+READ_YOUR_WRITES = 5.0
+"""Seconds for which an answer waits for the tables."""
+
+
+class Tables(Protocol):
+    """The tables that handlers ask, which follow the log."""
+
+    def moment(self) -> AbstractAsyncContextManager[int]:
+        """Return a block whose queries see one moment of the tables. It gets the sequence of that moment, for the answer.
+
+        The handler of a read is called inside of one, unless its route sets a time limit or is immediate.
+        """
+
+    async def wait_for(self, sequence: int, seconds: float) -> None:
+        """Return when the tables have a sequence that a client names.
+
+        Raises an error with status 503 after that time, and 409 if the log has no such sequence.
+        """
+
+    async def acknowledge(self, sequence: int, *, immediate: bool) -> None:
+        """Note a command that is answered next, and return once the answer may be sent; `immediate` as its route is."""
+
+    async def include_acknowledged(self) -> None:
+        """Return once the tables have each command that this process has answered. Awaited before a handler asks them."""
+
+
 @attrs.frozen(kw_only=True)
 class Edge:
     """Settings of the edge of one service.
 
     `error_key` is the member that has the text of an error; `invalid` the status if a body can be read and cannot be
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
-    time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `moment` is the
-    block in which the handler of a read is called, unless its route sets a time limit or is immediate.
-    Its queries see one moment of the tables, and the answer names the sequence of that moment. `wait_for` waits until the read
-    model has reached a sequence. It raises an error with status 503 if that takes too long, and 409 if the log has no such
-    sequence. `unseen` gives what is awaited before a handler asks the tables, None if they have every command that this process
-    has answered. `written` is awaited before the answer to a command, with its sequence and whether the route is immediate: the
-    answer follows once reads show what was written. `kept` keeps the answers of routes that are marked so.
+    time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `tables` are what
+    reads show. `kept` keeps the answers of routes that are marked so.
     """
 
     title: str
@@ -284,10 +264,7 @@ class Edge:
     time_limit: float = 30.0
     max_in_flight: int = 256
     examples: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    moment: Callable[[], AbstractAsyncContextManager[int]] | None = None
-    wait_for: Callable[[int], Awaitable[object]] | None = None
-    unseen: Callable[[], Awaitable[object] | None] | None = None
-    written: Callable[[int, bool], Awaitable[object]] | None = None
+    tables: Tables | None = None
     kept: KeptAnswers | None = None
     session_path: str = "/api/session"
 
@@ -521,9 +498,9 @@ class Operation(Generic[S]):
         self._max_body = route.max_body or edge.max_body
         self._time_limit = route.time_limit or edge.time_limit
         takes_long = route.time_limit is not None  # a database has too few connections for that
-        self._moment = None if route.method not in SAFE or route.immediate or takes_long else edge.moment
-        self._written = None if route.method in SAFE else edge.written
-        self._deadlines = TimeoutPool(self._time_limit)
+        self._is_read = route.method in SAFE
+        self._has_moment = edge.tables is not None and self._is_read and not route.immediate and not takes_long
+        self._limits = TimerQueue(self._time_limit)
         for field in self.binder.fields:
             if field.source is Source.PATH and f"{{{field.name}}}" not in route.path:
                 name = self.binder.cls.__name__
@@ -531,11 +508,12 @@ class Operation(Generic[S]):
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request. Raises what cannot be answered with a value; the middleware makes problems of it."""
-        edge, binder = self._edge, self.binder
-        if request.rel_url.raw_query_string and edge.wait_for is not None and request.method in SAFE:
-            await self._wait(request, edge.wait_for)
-        if edge.unseen is not None and not self.route.immediate and (reached := edge.unseen()) is not None:
-            await reached
+        binder = self.binder
+        if (tables := self._edge.tables) is not None:
+            if self._is_read and request.rel_url.raw_query_string:
+                await self._wait(request, tables)
+            if not self.route.immediate:
+                await tables.include_acknowledged()
         given, raw = await self._read(request) if binder.takes_body else (None, b"")
         query = request.query if request.rel_url.raw_query_string else _NONE
         bound = binder.bind(request.match_info, query, request.headers, given, has_body=bool(raw))
@@ -543,13 +521,13 @@ class Operation(Generic[S]):
         return await self._answer(request, result, sequence)
 
     @staticmethod
-    async def _wait(request: web.Request, wait_for: Callable[[int], Awaitable[object]]) -> None:
+    async def _wait(request: web.Request, tables: Tables) -> None:
         text = request.query.get(MIN_SEQ)
         if text is None:
             return
         if not _SEQUENCE.fullmatch(text):
             raise Invalid([FieldError("must be a sequence number", parameter=MIN_SEQ)])
-        await wait_for(int(text))
+        await tables.wait_for(int(text), READ_YOUR_WRITES)
 
     async def _read(self, request: web.Request) -> tuple[Any, bytes]:
         """The body as the binder takes it (None: there is none), and the bytes that an idempotency key stands for."""
@@ -607,12 +585,12 @@ class Operation(Generic[S]):
         streams = self.route.streams
         if self.route.is_stream or (streams is not None and streams(call.http)) or self._time_limit == inf:
             return await self.route.handler(bound, call), None
-        limit = self._deadlines.begin()
+        limit, tables = self._limits.limit(), self._edge.tables
         try:
             with limit:
-                if self._moment is None:
+                if tables is None or not self._has_moment:
                     return await self.route.handler(bound, call), None
-                async with self._moment() as sequence:
+                async with tables.moment() as sequence:
                     return await self.route.handler(bound, call), sequence
         except TimeoutError as error:
             if not limit.expired:
@@ -630,8 +608,8 @@ class Operation(Generic[S]):
         status = answer.status or self.route.status
         if status not in self._statuses:
             raise RuntimeError(f"{self.route.operation_id} answered {status}, which its route does not name")
-        if answer.sequence is not None and self._written is not None:
-            await self._written(answer.sequence, self.route.immediate)
+        if answer.sequence is not None and not self._is_read and self._edge.tables is not None:
+            await self._edge.tables.acknowledge(answer.sequence, immediate=self.route.immediate)
         headers = dict(answer.headers)
         sequence = moment if answer.sequence is None else answer.sequence
         if answer.cursor is not None:

@@ -81,14 +81,14 @@ class Erasures:
     async def _erased(self, now: bool) -> Sequence[str]:  # noqa: FBT001 - the shape of `PersonalDataCipher.erased`
         try:
             if now:
-                await self._side.wait_for_head()
+                await self._side.catch_up()
             return await self._queries.erased()
         except ProjectionError as error:
             raise Unavailable(f"the erasures cannot be read: {error}") from error
 
     async def _look(self) -> None:
         try:
-            await self._side.wait_for_head()
+            await self._side.catch_up()
             await self._people.look_for(await self._queries.key_ids(), reload=True)
         except ProjectionError as error:
             raise Unavailable(f"the ids of keys cannot be read: {error}") from error

@@ -46,7 +46,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     queries = PantryQueries(running.snapshots, people)
     erasures = Erasures(people, queries, side)
     execution = Execution(running.log, side.commands, now=side.broker.clock.now, trouble=side.trouble)
-    pantry = Pantry(execution, queries, caught_up=side.wait_for_head)
+    pantry = Pantry(execution, queries, caught_up=side.catch_up)
     return Parts(
         services=Services(
             **attrs.asdict(running, recurse=False),

@@ -37,6 +37,7 @@ from eventlog.jetstream.fence import WriteState
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.requests import RequestServer
 from eventlog.support.timers import until_one_ends, until_tick
+from httpkit.edge import READ_YOUR_WRITES
 from httpkit.errors import HttpkitError
 from httpkit.monitoring import Concern, Unknown, gauge, gauges, total
 from httpkit.sse.hub import Hub
@@ -47,7 +48,7 @@ from projections.migrations import Migrations
 from projections.model import COMMAND_KEYS, ReadModel
 from projections.projector.projector import Projector
 from projections.projector.status import ProjectorState
-from projections.queries import KeptScrubs
+from projections.queries import KeptScrubs, SnapshotQueries
 from projections.rebuild.operations import OperationHandler, subject_of
 from projections.rebuild.rebuild import SchemaUpgrade, damaged, make_again_patiently, open_sound
 from projections.rebuild.report import ReadModelReport, standing
@@ -227,49 +228,10 @@ AHEAD = 100
 """Commits by which answered commands are ahead of the tables at most. A later command waits, and so no read waits for long."""
 
 
-class Acknowledgements:
-    """The highest sequence that reads of this process have to include. It grows with each command that is acknowledged.
-
-    `seconds`: a read waits no longer for the tables. If it waited in vain, the next reads do not wait until the tables have
-    reached the sequence of that time. Their answers name the older position that the tables have.
-    """
-
-    def __init__(self, projector: Projector, seconds: float) -> None:
-        self._projector = projector
-        self._seconds = seconds
-        self._owed = 0
-        self._missed = 0
-
-    def add(self, sequence: int) -> None:
-        """From now on reads include this sequence of the log."""
-        self._owed = max(self._owed, sequence)
-
-    @property
-    def pending(self) -> bool:
-        """Whether the tables lack a command that was acknowledged."""
-        return self._projector.position < self._owed
-
-    def unseen(self) -> Awaitable[None] | None:
-        """Return what a read has to await before it asks the tables, or None if they have everything that was acknowledged."""
-        return self._wait() if self.pending else None
-
-    async def _wait(self) -> None:
-        owed = self._owed
-        if self._projector.position < self._missed:
-            return
-        try:
-            await self._projector.wait_for(owed, self._seconds)
-        except (Behind, ProjectorStopped) as reason:
-            self._missed = owed
-            _log.warning("reads are answered before the tables have what was acknowledged", sequence=owed, reason=str(reason))
-
-
 _LOOK_AT_FINDINGS = 10.0
 """Seconds between two looks at the passes over the log that another process makes."""
 _HEARTBEATS_MISSED = 2.5
 """Seconds without a heartbeat after which a lag counts as a failure of the leader, not as load."""
-READ_YOUR_WRITES = 5.0
-"""Seconds for which an answer waits for the read model."""
 
 
 @asynccontextmanager
@@ -349,7 +311,11 @@ class ReadSide:
         self.hub = Hub(frames.replay)
         self.parts = ProcessParts()
         self.projector = Projector(log, store, model, on_applied=self.parts.applied)
-        self._acknowledged = Acknowledgements(self.projector, READ_YOUR_WRITES)
+        self._acknowledged = self._missed = 0
+        """The sequence that reads have to include, and the last one that a read waited for in vain."""
+        self.snapshots = SnapshotQueries(store, model)
+        """The tables as the handler of a read sees them: at one moment, whose sequence its answer names."""
+        self.moment = self.snapshots.moment
         self._upgrade = SchemaUpgrade(store, copies_of(store), log, model)
         self.operations = OperationHandler(self.projector, store, copies_of(store), log, model)
         self.commands = Commands(
@@ -395,7 +361,7 @@ class ReadSide:
         self.hub.start(head.last)
         self.projector.show_after(head.last)
         self._until = head.last
-        self._acknowledged.add(head.last)  # this process may have acknowledged it before it was restarted
+        self._acknowledged = head.last  # this process may have acknowledged it before it was restarted
         await self._know_position()
         await self.broker.look()  # the first event has the right time
         async with self.parts.running():
@@ -450,54 +416,58 @@ class ReadSide:
         self.projector.show_nothing()
         await make_again_patiently(self._store, self._model, error)
 
-    async def wait_visible(self, sequence: int) -> None:
-        """Wait until the read model has the sequence that a command wrote.
+    async def wait_for(self, sequence: int, seconds: float) -> None:
+        """Return when the tables have a sequence. Raises Behind after that time.
 
-        The command took effect, even if the read model is late or stops at that moment. The answer is then sent without it, and
-        a reader that must not be behind asks with `min_seq`. Later commands are refused before they are stored.
-        """
-        try:
-            await self.projector.wait_for(sequence, READ_YOUR_WRITES)
-        except (Behind, ProjectorStopped) as reason:
-            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(reason))
-
-    async def written(self, sequence: int, immediate: bool) -> None:  # noqa: FBT001 - the shape of `Edge.written`
-        """Wait until reads show what a command wrote. The answer to an `immediate` one follows its append: later reads wait.
-
-        It waits too if other processes can share the tables, since their reads have no note of it, and while the tables are more
-        than `AHEAD` commits behind.
-        """
-        if not immediate or self._store.election is not None:
-            await self.wait_visible(sequence)
-            return
-        self._acknowledged.add(sequence)
-        if sequence - AHEAD > self.projector.position:
-            await self.wait_visible(sequence - AHEAD)
-
-    def unseen(self) -> Awaitable[None] | None:
-        """Return what a read has to await before it asks the tables, or None if they have everything that was acknowledged."""
-        return self._acknowledged.unseen()
-
-    def state(self) -> object:
-        """Return the state of the tables, equal while no row changes. None: not known, or less than was acknowledged."""
-        return None if self._acknowledged.pending else self._store.state()
-
-    async def wait_for(self, sequence: int) -> None:
-        """Wait for `min_seq`. Raises NotWritten at once if the log does not have the sequence, and Behind if the tables are late.
-
-        Raises AggregateParked at once if the commit is not in the tables because its aggregate is parked.
+        Raises at once NotWritten if the log does not have it, and AggregateParked if the commit is not in the tables because its
+        aggregate is parked.
         """
         if sequence > self.projector.position:
             head = await self._log.head()
             if sequence > head.last:
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
-            await self.projector.wait_for(sequence, READ_YOUR_WRITES)
+            await self.projector.wait_for(sequence, seconds)
         await check_applied(sequence, self.projector.parked.values(), self._log.at)
 
-    async def wait_for_head(self) -> None:
+    async def catch_up(self) -> None:
         """Wait until the read model has all that is in the log now. Raises Behind, Unavailable."""
         head = await self._log.head()
         await self.projector.wait_for(head.last, READ_YOUR_WRITES)
+
+    async def acknowledge(self, sequence: int, *, immediate: bool) -> None:
+        """Wait until reads show what a command wrote. The answer to an `immediate` one follows its append: later reads wait.
+
+        It waits too if other processes can share the tables, since their reads have no note of it, and while the tables are more
+        than `AHEAD` commits behind. The command took effect, even if the tables are late or stop at that moment: the answer is
+        then sent without them, and a reader that must not be behind asks with `min_seq`. Later commands are refused before they
+        are stored.
+        """
+        if immediate and self._store.election is None:
+            self._acknowledged = max(self._acknowledged, sequence)
+            sequence -= AHEAD
+        await self._has_in_time(sequence)
+
+    async def include_acknowledged(self) -> None:
+        """Wait until the tables have each command that this process has answered.
+
+        If a read waited in vain, the next ones do not wait until the tables have reached the sequence of that time. Their answers
+        name the older position that the tables have.
+        """
+        owed = self._acknowledged
+        if self._missed <= self.projector.position < owed and not await self._has_in_time(owed):
+            self._missed = owed
+
+    async def _has_in_time(self, sequence: int) -> bool:
+        try:
+            await self.projector.wait_for(sequence, READ_YOUR_WRITES)
+        except (Behind, ProjectorStopped) as reason:
+            _log.warning("an answer is sent before the tables have what was acknowledged", sequence=sequence, reason=str(reason))
+            return False
+        return True
+
+    def state(self) -> object:
+        """Return the state of the tables, equal while no row changes. None: not known, or less than was acknowledged."""
+        return None if self.projector.position < self._acknowledged else self._store.state()
 
     def trouble(self) -> str:
         """Return the reason why commands take long: appends fail, or the tables take no change. An empty text: not known."""

@@ -147,6 +147,15 @@ class ReplicaTables:
             return 0
         return self.sequence_of(checkpoints)
 
+    async def wait_for(self, sequence: int, seconds: float) -> None:
+        """Return when the tables have a sequence. It polls them. Raises Behind after that time."""
+        loop, backoff = asyncio.get_running_loop(), Backoff(0.002, 0.1)
+        until = loop.time() + seconds
+        while (reached := await self.reached()) < sequence:
+            if loop.time() + backoff.next > until:
+                raise Behind(f"the read model has sequence {reached}; {sequence} was asked for")
+            await backoff.pause()
+
     async def check(self) -> None:
         """Check that the tables are as declared, and look for `parked` aggregates. Raises StoreUnavailable, StoreDamaged."""
         try:
@@ -188,11 +197,6 @@ T = TypeVar("T")
 
 Broker: TypeAlias = Connection
 """The connection to the broker of a process that only reads."""
-
-
-def _backoff() -> Backoff:
-    """The pauses between two looks at tables that another process writes."""
-    return Backoff(0.002, 0.1)
 
 
 _AWAY = 1.0
@@ -272,13 +276,11 @@ class ReadReplica:
         its commit is of.
         """
         loop = asyncio.get_running_loop()
-        until, backoff = loop.time() + seconds, _backoff()
-        while (reached := await self.tables.reached()) < sequence:
-            if backoff.is_first and (head := await self._asked(lambda log: log.head())) is not None and sequence > head.last:
+        until = loop.time() + seconds
+        if await self.tables.reached() < sequence:
+            if (head := await self._asked(lambda log: log.head())) is not None and sequence > head.last:
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
-            if loop.time() + backoff.next > until:
-                raise Behind(f"the read model has sequence {reached}; {sequence} was asked for")
-            await backoff.pause()
+            await self.tables.wait_for(sequence, until - loop.time())
         parked = await (await self.tables.opened()).parked()
         await check_applied(sequence, parked, lambda sequence: self._asked(lambda log: log.at(sequence)))
 
@@ -324,7 +326,9 @@ class ReadReplica:
                     self._followed = self._head.last
                     self.hub.start(self._followed)
                 async for commits in log.follow(after=self._followed, incarnation=self._head.incarnation):
-                    await self._until(commits[-1].sequence)
+                    self._waits_since = asyncio.get_running_loop().time()
+                    await self.tables.wait_for(commits[-1].sequence, inf)
+                    self._waits_since = None
                     self._feed.applied(commits)
                     self._followed = commits[-1].sequence
             except LogDamaged:
@@ -332,14 +336,6 @@ class ReadReplica:
             except EventLogError as error:
                 _log.debug("log cannot be read", stream=self._model.stream, reason=str(error))
                 await asyncio.sleep(_AWAY)
-
-    async def _until(self, sequence: int) -> None:
-        """Return when the tables have a sequence. Another process writes them, so this polls them."""
-        began, backoff = asyncio.get_running_loop().time(), _backoff()
-        while await self.tables.reached() < sequence:
-            self._waits_since = began
-            await backoff.pause()
-        self._waits_since = None
 
     # How it is
 

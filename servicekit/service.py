@@ -85,13 +85,11 @@ class Running:
     people: PersonalDataCipher | None = None
 
     async def execute(self, decider: Decider[S, C, E], id_: str, command: C, call: Call[Any]) -> Outcome[S, E]:
-        """Execute the command of a request on one aggregate, and wait until the tables show its events.
+        """Execute the command of a request on one aggregate. An `answer` with its outcome waits until the tables show its events.
 
         The request's idempotency key and trace go with it. Raises the errors of `eventlog.commands.Commands.execute`.
         """
-        outcome = await self.side.commands.execute(decider, id_, command, call.context)
-        await self.side.wait_visible(outcome.sequence)
-        return outcome
+        return await self.side.commands.execute(decider, id_, command, call.context)
 
     async def execute_together(self, steps: Sequence[CommandStep[Any, Any, Any]], call: Call[Any]) -> Sequence[Outcome[Any, Any]]:
         """Execute a request's commands on several aggregates, all or none, and wait until the tables show their events.
@@ -100,7 +98,7 @@ class Running:
         that had events. Raises the errors of `eventlog.commands.Commands.execute_together`.
         """
         outcomes = await self.side.commands.execute_together(steps, call.context)
-        await self.side.wait_visible(max(outcome.sequence for outcome in outcomes))
+        await self.side.acknowledge(max(outcome.sequence for outcome in outcomes), immediate=False)
         return outcomes
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
@@ -296,7 +294,7 @@ class Service:
                 side=side,
                 head=await log.head(),
                 guard=guard_of(settings, access, name=self.model.settings.prefix.lower()),
-                snapshots=SnapshotQueries(store, self.model),
+                snapshots=side.snapshots,
                 access=access,
                 people=people,
             )
@@ -332,10 +330,7 @@ class Service:
             guard=running.guard,
             metrics=Metrics(),
             body_deadline=limits_of(settings).read,
-            moment=running.snapshots.moment,
-            wait_for=side.wait_for,
-            unseen=side.unseen,
-            written=side.written,
+            tables=side,
             kept=KeptAnswers(state, lambda: side.projector.position),
         )
 

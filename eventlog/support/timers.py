@@ -1,4 +1,4 @@
-"""Timers and tasks: many timers in one, pauses between tries, work in ticks, and a task that runs during another."""
+"""Timers and tasks: many timers in one, time limits, pauses between tries, work in ticks, and a task that runs during another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from math import inf
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 _RESOLUTION = 0.001
 """Seconds by which the loop's clock may be behind its timers."""
@@ -42,6 +43,10 @@ class TimerQueue:
         """Cancel the call for that number; it may have been made by now."""
         self._pending.pop(number, None)
 
+    def limit(self) -> Deadline:
+        """Return a time limit: `with timers.limit() as deadline:`."""
+        return Deadline(self)
+
     def _ring(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = None
@@ -52,6 +57,34 @@ class TimerQueue:
                 return
             del self._pending[number]
             callback()
+
+
+class Deadline:
+    """Raises TimeoutError where its block has not ended in time. Used once, inside a task."""
+
+    __slots__ = ("_cancelling", "_number", "_task", "_timers", "expired")
+
+    def __init__(self, timers: TimerQueue) -> None:
+        self._timers = timers
+        self.expired = False
+        """Whether the time was up before the block ended."""
+
+    def __enter__(self) -> Self:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._number = self._timers.set(self._expire)
+        return self
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._timers.clear(self._number)
+        if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error
 
 
 class Backoff:

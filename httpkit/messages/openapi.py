@@ -262,7 +262,7 @@ def _parameters(operation: Operation[Any], edge: Edge, schemas: Schemas) -> list
 
 
 def _takes_min_seq(operation: Operation[Any], edge: Edge) -> bool:
-    return operation.route.method == "GET" and edge.wait_for is not None and not operation.route.is_stream
+    return operation.route.method == "GET" and edge.tables is not None and not operation.route.is_stream
 
 
 def _given(name: str, where: str, schema: Schema, text: str) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def _success(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[st
     responses: dict[str, Any] = {}
     for status in (route.status, *route.also):
         answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-        if edge.moment is not None and not (route.is_stream or route.produces):
+        if edge.tables is not None and not (route.is_stream or route.produces):
             answer["headers"] = {
                 SEQUENCE_HEADER: {"description": "The sequence of the log for which this is true.", "schema": {"type": "integer"}}
             }

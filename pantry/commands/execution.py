@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import attrs
 
-from eventlog import Commands, EventLog, Outcome, OutcomeUnknown, Unavailable, hex_digits, nothing_sent
-from httpkit import TimeoutPool
+from eventlog import Commands, EventLog, Outcome, OutcomeUnknown, TimerQueue, Unavailable, hex_digits, nothing_sent
 from pantry.domain.ledger import RecordMovement
 from pantry.domain.product import MovementType, Product, ProductEvent
 
@@ -63,7 +62,7 @@ class Execution:
         self.now = now
         self.new_id = new_id
         self._trouble = trouble
-        self._deadlines = {seconds: TimeoutPool(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
+        self._limits = {seconds: TimerQueue(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
 
     def record(self, movement: NewMovement, at: datetime, *, keeps_refusal: bool = False) -> RecordMovement:
         """The command that books a movement, or records that the stock does not allow it."""
@@ -85,7 +84,7 @@ class Execution:
 
         Raises Unavailable if it was not sent to the log in that time, and OutcomeUnknown if it was: it may take effect yet.
         """
-        limit = self._deadlines[patience].begin()
+        limit = self._limits[patience].limit()
         try:
             with limit:
                 return await command

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
 from gctd.serve import SERVICE as TRACKER
 from graphql_fn.http.routes import TABLE as FUNCTIONS
-from httpkit.edge import Edge, Operation
+from httpkit.edge import Edge, Operation, Tables
 from httpkit.messages.openapi import document
 from httpkit.routes import Route
 from httpkit.server.guard import Guard
@@ -24,8 +24,8 @@ bodies and answers: `/api/openapi.json`. Errors are problem documents (RFC 9457)
 """
 
 
-async def _anywhere(_: int) -> None:
-    """Routes have `min_seq` only at an edge that can wait for a position."""
+_TABLES = cast("Tables", object())
+"""Routes have `min_seq` only at an edge with tables, which a description does not ask."""
 
 
 def text() -> str:
@@ -44,8 +44,8 @@ def operations() -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """Yield all operations: the service, the method, the path, and the description as in OpenAPI."""
     guard = Guard(token="a token")  # noqa: S106 - with some token the routes have their scopes
     services: list[tuple[str, Iterable[Route[Any]], Edge]] = [
-        ("gctd", TRACKER.routes, attrs.evolve(TRACKER.edge, guard=guard, wait_for=_anywhere)),
-        ("pantry", LEDGER.routes, attrs.evolve(LEDGER.edge, guard=guard, wait_for=_anywhere)),
+        ("gctd", TRACKER.routes, attrs.evolve(TRACKER.edge, guard=guard, tables=_TABLES)),
+        ("pantry", LEDGER.routes, attrs.evolve(LEDGER.edge, guard=guard, tables=_TABLES)),
         ("graphql-fn", FUNCTIONS, Edge(title="graphql-fn", version="", guard=guard)),
     ]
     for name, routes, edge in services:

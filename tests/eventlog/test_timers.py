@@ -147,3 +147,26 @@ async def test_the_pauses_between_tries_double_up_to_the_longest_and_begin_again
     await backoff.pause(most=-1)
     assert all(longest / 2 <= seconds <= longest for seconds, longest in zip(slept, [1, 2, 4, 5], strict=False))
     assert slept[4:] == [0.25, 0]
+
+
+async def test_a_deadline_ends_what_takes_too_long_and_nothing_else() -> None:
+    with pytest.raises(TimeoutError), TimerQueue(0.05).limit():
+        await asyncio.sleep(5)
+    with TimerQueue(0.05).limit() as limit:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.1)
+    assert not limit.expired
+    with pytest.raises(KeyError), TimerQueue(5).limit():
+        raise KeyError
+
+
+async def test_a_task_that_is_cancelled_inside_a_deadline_stays_cancelled() -> None:
+    async def inside() -> None:
+        with TimerQueue(5).limit():
+            await asyncio.sleep(5)
+
+    task = asyncio.create_task(inside())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

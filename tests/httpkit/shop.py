@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -165,10 +165,6 @@ class Shop:
     release: asyncio.Event = attrs.field(factory=asyncio.Event)
     entered: asyncio.Event = attrs.field(factory=asyncio.Event)
 
-    async def reach(self, sequence: int) -> None:
-        if sequence > self.sequence:
-            raise Away(f"the read model has not reached {sequence}")
-
     def publish(self, *frames: Frame) -> None:
         self.log.extend(frames)
         if frames:
@@ -297,6 +293,27 @@ class Running:
         return self.address.port
 
 
+class TablesAt:
+    """Tables at a position of the log, of which no command is unseen."""
+
+    def __init__(self, position: Callable[[], int]) -> None:
+        self._position = position
+
+    @asynccontextmanager
+    async def moment(self) -> AsyncIterator[int]:
+        yield self._position()
+
+    async def wait_for(self, sequence: int, _: float) -> None:
+        if sequence > self._position():
+            raise Away(f"the read model has not reached {sequence}")
+
+    async def acknowledge(self, sequence: int, *, immediate: bool) -> None:
+        """It is there."""
+
+    async def include_acknowledged(self) -> None:
+        """They are there."""
+
+
 @asynccontextmanager
 async def open_shop(
     *,
@@ -315,13 +332,9 @@ async def open_shop(
             await asyncio.sleep(0)
             yield wanted[start : start + 7]
 
-    @asynccontextmanager
-    async def moment() -> AsyncIterator[int]:
-        yield shop.sequence
-
     shop = Shop(Hub(replay, streams), log)
     shop.hub.start(shop.sequence)
-    made = Edge(title="Shop", version="1", **({"moment": moment, "wait_for": shop.reach} | edge))
+    made = Edge(title="Shop", version="1", **({"tables": TablesAt(lambda: shop.sequence)} | edge))
     app = build_application(table, shop, made, health=health or Health({}))
     app.on_shutdown.append(shop.hub.close)
     async with (

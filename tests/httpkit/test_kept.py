@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -15,7 +14,7 @@ from httpkit.edge import KeptAnswers
 from httpkit.routes import Answer, Call, Route
 from httpkit.server.guard import Guard
 from tests.httpkit.raw import ask
-from tests.httpkit.shop import TABLE, Running, Shop, Thing, ThingId, open_shop, thing
+from tests.httpkit.shop import TABLE, Running, Shop, TablesAt, Thing, ThingId, open_shop, thing
 
 pytestmark = pytest.mark.real
 
@@ -53,14 +52,9 @@ def keeping(tables: Tables, **how: Any) -> KeptAnswers:
     return KeptAnswers(lambda: tables.state, lambda: tables.position, **how)
 
 
-@asynccontextmanager
-async def moment(sequence: int) -> AsyncIterator[int]:
-    yield sequence
-
-
 @pytest_asyncio.fixture
 async def shop(tables: Tables) -> AsyncIterator[Running]:
-    async with open_shop(table=table(tables), kept=keeping(tables), moment=lambda: moment(tables.position)) as running:
+    async with open_shop(table=table(tables), kept=keeping(tables), tables=TablesAt(lambda: tables.position)) as running:
         yield running
 
 
@@ -148,7 +142,7 @@ async def test_kept_answers_have_a_limit_of_bytes(tables: Tables) -> None:
 
 async def test_an_answer_names_the_sequence_of_the_moment_that_it_shows(tables: Tables) -> None:
     """Also a kept one, while the process knows an older position only."""
-    async with open_shop(table=table(tables), kept=keeping(tables), moment=lambda: moment(8)) as shop:
+    async with open_shop(table=table(tables), kept=keeping(tables), tables=TablesAt(lambda: 8)) as shop:
         for _ in range(2):
             async with shop.http.get("/things/t1") as response:
                 assert response.headers["Event-Sequence"] == "8"

@@ -17,14 +17,14 @@ import pytest
 import structlog
 
 from httpkit.application import build_application
-from httpkit.edge import Edge, TimeoutPool
+from httpkit.edge import Edge
 from httpkit.monitoring import Health
 from httpkit.pages import POLICY, Pages
 from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.serving import serving
 from terminalkit import logs
 from tests.httpkit.raw import ask
-from tests.httpkit.shop import Away, NotFromHere, Shop, open_shop
+from tests.httpkit.shop import Away, NotFromHere, Shop, TablesAt, open_shop
 from tests.support.pace import within
 
 
@@ -190,36 +190,14 @@ def test_pages_that_are_not_built_say_how_to_build_them_at_each_of_their_address
     assert Pages(package, "dist", built=True).by_path.keys() == Pages(package, "dist").by_path.keys()
 
 
-async def test_a_deadline_ends_what_takes_too_long_and_nothing_else() -> None:
-    with pytest.raises(TimeoutError), TimeoutPool(0.05).begin():
-        await asyncio.sleep(5)
-    with TimeoutPool(0.05).begin() as limit:
-        await asyncio.sleep(0)
-    await asyncio.sleep(0.1)
-    assert not limit.expired
-    with pytest.raises(KeyError), TimeoutPool(5).begin():
-        raise KeyError
-
-
-async def test_a_task_that_is_cancelled_inside_a_deadline_stays_cancelled() -> None:
-    async def inside() -> None:
-        with TimeoutPool(5).begin():
-            await asyncio.sleep(5)
-
-    task = asyncio.create_task(inside())
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 @pytest.mark.real
 async def test_the_answer_to_a_command_follows_once_reads_show_it() -> None:
     shown = list[tuple[int, bool]]()
 
-    async def written(sequence: int, immediate: bool) -> None:
-        await asyncio.sleep(0)
-        shown.append((sequence, immediate))
+    class Noting(TablesAt):
+        async def acknowledge(self, sequence: int, *, immediate: bool) -> None:
+            await asyncio.sleep(0)
+            shown.append((sequence, immediate))
 
     async def at(_: Nothing, __: Call[Shop]) -> Answer[Sequence[int]]:
         return Answer([sequence for sequence, _ in shown], sequence=len(shown) + 5)
@@ -229,7 +207,7 @@ async def test_the_answer_to_a_command_follows_once_reads_show_it() -> None:
         Route("POST", "/written", at, summary="Write"),
         Route("POST", "/at-once", at, summary="Write at once", immediate=True),
     )
-    async with open_shop(table=table, written=written) as shop:
+    async with open_shop(table=table, tables=Noting(lambda: 7)) as shop:
         answers = [
             await ask(shop.port, request) for request in ("GET /written", "POST /written", "POST /at-once", "GET /written")
         ]

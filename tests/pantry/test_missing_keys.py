@@ -54,7 +54,7 @@ class Side:
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
 
-    async def wait_for_head(self) -> None:
+    async def catch_up(self) -> None:
         """It is there."""
 
 

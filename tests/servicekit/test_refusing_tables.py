@@ -35,7 +35,7 @@ async def served(nats_url: str, database: str) -> AsyncIterator[tuple[ReadSide, 
         side = ReadSide(connection=log.connection, log=log, store=store, model=MODEL, frames=frames, max_lag=60)
         async with side.running():
             outcome = await side.commands.execute(ACCOUNT, "a", Opened("ann"))
-            await side.wait_visible(outcome.sequence)
+            await side.acknowledge(outcome.sequence, immediate=False)
             await wait_until(lambda: healthy(side))
             yield side, store
 

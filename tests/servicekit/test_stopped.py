@@ -46,7 +46,8 @@ async def test_writes_are_refused_and_nothing_of_them_is_stored(nats_url: str, t
                     with pytest.raises(ProjectorStopped, match="has a hole"):
                         await side.commands.execute(ACCOUNT, name, Booked(1) if name == "b" else Opened("eve"))
             assert (await log.head()).last == 3
-            await asyncio.wait_for(side.wait_visible(3), 1)  # what was stored a moment before it stopped is answered
+            # A command that was stored just before the stop is answered.
+            await asyncio.wait_for(side.acknowledge(3, immediate=False), 1)
 
 
 async def test_what_is_parked_is_said_to_who_asks_for_its_sequence_and_at_once(nats_url: str, tmp_path: Path) -> None:
@@ -54,15 +55,15 @@ async def test_what_is_parked_is_said_to_who_asks_for_its_sequence_and_at_once(n
     async with ledger_log(nats_url) as log, served(log, tmp_path / "read.db") as side:
         for event in (Opened("ann"), Booked(1, "poison"), Booked(2)):
             outcome = await side.commands.execute(ACCOUNT, "bad", event)
-            await side.wait_visible(outcome.sequence)
+            await side.acknowledge(outcome.sequence, immediate=False)
         await side.commands.execute(ACCOUNT, "good", Opened("gus"))
         await side.projector.wait_for(4, 20)
         for sequence in (2, 3):
             with pytest.raises(AggregateParked, match=f"sequence {sequence} is stored and not in the tables") as raised:
-                await asyncio.wait_for(side.wait_for(sequence), 2)
+                await asyncio.wait_for(side.wait_for(sequence, 5), 2)
             assert raised.value.status == 503
         for sequence in (1, 4):
-            await side.wait_for(sequence)
+            await side.wait_for(sequence, 5)
 
 
 async def test_a_process_that_only_reads_tells_of_parked_aggregates_too(nats_url: str, tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ async def test_the_position_is_known_before_the_first_answer_after_a_restart(nat
         async with served(log, tmp_path / "read.db") as side:
             assert side.projector.position == 0
             outcome = await side.commands.execute(ACCOUNT, "a", Opened("ann"))
-            await side.wait_visible(outcome.sequence)
+            await side.acknowledge(outcome.sequence, immediate=False)
         async with served(log, tmp_path / "read.db") as side:
             assert side.projector.position == 1
             await wait_until(lambda: side.projector.status().state is ProjectorState.LIVE, timeout=30)

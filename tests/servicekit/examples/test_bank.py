@@ -22,6 +22,8 @@ from eventlog.testing.scenario import given
 from examples.bank.service import ACCOUNT, BANK, MoneyMoved, Refused
 from httpkit import Call, Frame, Nothing, encode
 from httpkit import Route as HttpRoute
+from projections.errors import Behind
+from projections.projector.projector import Projector
 from servicekit import EventChange, Running, ServiceSettings
 from tests.httpkit.eventsource import EventSource
 from tests.support import ROOT
@@ -332,3 +334,19 @@ async def projections(bank: Bank, *arguments: str) -> Any:
     done = await asyncio.to_thread(warm.run, "projections", *arguments, "--json", environment={**os.environ, **found})
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.mark.real
+async def test_the_answer_to_a_command_waits_once_for_tables_that_are_late(
+    settings: ServiceSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = list[int]()
+
+    async def late(_: Projector, sequence: int, __: float) -> None:
+        waits.append(sequence)
+        raise Behind("the tables are late")
+
+    monkeypatch.setattr(Projector, "wait_for", late)
+    async with listening(settings) as bank:
+        status, _, headers = await bank.deposit("ann", 100)
+    assert (status, waits) == (200, [int(headers["Event-Sequence"])])
