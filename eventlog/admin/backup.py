@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -329,8 +330,8 @@ def _parts(file: Path) -> Iterator[bytes]:
 
 
 _TOGETHER = 512
-_COMMIT = b'{"id":"'
-"""How each commit begins: a stream whose first record is a commit is an event log."""
+_is_commit = re.compile(rb'\{"id":"[^"]*","at":"').match
+"""Matches the beginning of a commit, not of a key of a person: a stream whose first record is a commit is an event log."""
 _MOST = 5
 """Places that are named of many."""
 
@@ -391,7 +392,7 @@ class _Reading:
                 self._missing += range(self._last + 1, min(stored.sequence, self._last + _MOST + 2))
             self._last, self._count = stored.sequence, self._count + 1
         if self._is_log is None:
-            self._is_log = several[0].data.startswith(_COMMIT)
+            self._is_log = _is_commit(several[0].data) is not None
         if self._is_log:
             looked = self._links.look(several, prints)
             self._broken += [f"sequence {fault.sequence} of {fault.subject}: {fault.problem}" for fault in looked.faults.values()]

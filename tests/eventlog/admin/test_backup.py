@@ -113,7 +113,7 @@ async def test_a_copy_of_a_running_server_makes_the_same_tables_on_a_clean_one(t
         with pytest.raises(FileExistsError):
             await back_up(connection, "PANTRY", copies)
         keys.mkdir()
-        assert (await back_up(connection, "PANTRY_KEYS", keys)).messages == 1
+        assert (await back_up(connection, "PANTRY_KEYS", keys, verify=True)).messages == 1
         assert (await run(one, "restore", copies)).code == 5
 
     async with EmbeddedServer(tmp_path / "two") as two, Connection.open(two.url, name="test") as connection:
