@@ -162,7 +162,7 @@ class AppendRefused(Unavailable):
     """The broker refuses the append for a reason that trying again does not change."""
 
 
-async def persist(
+async def append_until(
     connection: Connection,
     subject: str,
     attempt: Callable[[float], Awaitable[T]],
@@ -172,9 +172,8 @@ async def persist(
 ) -> T:
     """The result of `attempt(seconds left)`, tried until `end` (time of the loop).
 
-    It raises OutcomeUnknown if its message may be stored, AppendRefused if trying again cannot help, Unavailable otherwise. Any
-    other error is final. `unknown`: a message was sent before
-    without an answer. Raises OutcomeUnknown or, if it was surely not stored, Unavailable.
+    Raises OutcomeUnknown if its message may be stored, and Unavailable if it was surely not; it is not tried again after
+    AppendRefused. Any other error is final. `unknown`: a message was sent before without an answer.
     """
     loop = asyncio.get_running_loop()
     backoff, reason = Backoff(0.01, 0.5), Unavailable("no time was left")
@@ -256,7 +255,7 @@ class Appender:
                 raise Conflict(f"{message.subject} is not at sequence {message.expected}, and never was: {ack.error}")
             raise Unavailable(f"the leader is behind: {ack.error}")
 
-        return await persist(self._connection, message.subject, attempt, end, unknown=unknown)
+        return await append_until(self._connection, message.subject, attempt, end, unknown=unknown)
 
     async def check_before(self, *, sent: bool) -> None:
         """Check that a message may be sent. Raises LogDamaged, or OutcomeUnknown if it was `sent` before without an answer."""
@@ -409,7 +408,7 @@ class Batches:
                 raise Unavailable(str(ack.error))
             raise refusal(ack.error)
 
-        return await persist(self._connection, about, attempt, end, unknown=unknown)
+        return await append_until(self._connection, about, attempt, end, unknown=unknown)
 
     async def send(self, sending: Callable[[], Sequence[Message]], remaining: float) -> Ack:
         """One try, in turn, within `remaining` seconds; `sending` gives the messages right before they go out.

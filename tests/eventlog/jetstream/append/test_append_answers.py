@@ -12,7 +12,7 @@ import pytest
 from eventlog.commit import Appended, Context, NewEvent
 from eventlog.errors import OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.api import BrokerError
-from eventlog.jetstream.append import Ack, AppendRefused, encode, persist, refusal, sequences
+from eventlog.jetstream.append import Ack, AppendRefused, append_until, encode, refusal, sequences
 from eventlog.jetstream.client import frame
 from eventlog.jetstream.connection import Connection, Silence
 from tests.support.log.conformance import REGISTRY, deposit
@@ -54,7 +54,7 @@ async def test_the_silence_of_the_last_instant_does_not_hide_the_reason() -> Non
 
     async def found(seconds: float) -> str:
         with pytest.raises(OutcomeUnknown) as caught:
-            await persist(
+            await append_until(
                 mock.create_autospec(Connection, instance=True), "a", attempt, asyncio.get_running_loop().time() + seconds
             )
         return str(caught.value)
