@@ -9,8 +9,7 @@ from gctd.settings import Settings
 from gctd.worker.attempts.attempt_log import LogTargets
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.identity import WorkerIdentity, claim
-from gctd.worker.process import Pace, WorkerProcess
-from gctd.worker.room import Room
+from gctd.worker.process import Pace, Room, WorkerProcess
 from gctd.worker.scans.opening import cache_limits, open_work
 from gctd.worker.work import Work
 from httpkit import termination

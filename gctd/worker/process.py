@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 
 import attrs
 import structlog
@@ -17,10 +18,11 @@ from gctd.broker.queue import WorkQueue
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.control.lanes.queues import JobQueues
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
+from gctd.scan.cache.directory import Cache
+from gctd.scan.disk import LEAST_FREE, MIB, free_bytes
 from gctd.worker.attempts.attempt import now, report
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.identity import WorkerIdentity
-from gctd.worker.room import Room
 from gctd.worker.usage import UsageMeter
 from gctd.worker.work import Equipment
 
@@ -30,6 +32,37 @@ BACK_OFF = 1.0
 """Seconds of wait after an error."""
 REPORTING = 2.0
 """Seconds that results have to be reported at least, when the worker ends."""
+
+
+@attrs.frozen
+class Room:
+    """The room on the disks of the cache and of the folders of jobs."""
+
+    _cache: Cache
+
+    def shortage(self) -> str:
+        """Return the reason for which no job may begin: too little is free, or it is not known; empty if there is room."""
+        for directory in (self._cache.directory, self._cache.jobs):
+            if reason := _shortage(directory):
+                return reason
+        return ""
+
+    async def made(self) -> str:
+        """Remove caches if there is too little room. Return the shortage after that."""
+        if not self.shortage():
+            return ""
+        await self._cache.make_room()
+        return self.shortage()
+
+
+def _shortage(directory: Path) -> str:
+    try:
+        free = free_bytes(directory)
+    except OSError as error:
+        return f"the free space of {directory} is not known: {error.strerror}"
+    if free < LEAST_FREE:
+        return f"disk full: {free // MIB} MiB free in {directory}, and a job needs {LEAST_FREE // MIB} MiB"
+    return ""
 
 
 @attrs.frozen(kw_only=True)

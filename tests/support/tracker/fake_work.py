@@ -30,7 +30,7 @@ from gctd.domain.task.state import Task
 from gctd.engines.registry import NAMES
 from gctd.scan.isolation.output import OnLog
 from gctd.settings import SETTINGS, Settings
-from gctd.worker import room
+from gctd.worker import process
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, ResolvedRef, WorkFailed
 from terminalkit.logs import configure_logs
@@ -167,7 +167,7 @@ if __name__ == "__main__":
     settings = SETTINGS.load().values
     configure_logs(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
     if "FAKE_FREE" in os.environ:
-        setattr(room, "free_bytes", lambda _: int(Path(os.environ["FAKE_FREE"]).read_text()))  # noqa: B010 - of another module
+        setattr(process, "free_bytes", lambda _: int(Path(os.environ["FAKE_FREE"]).read_text()))  # noqa: B010 - of another module
     export_rest = span_export.start("gctd-worker")
     asyncio.run(work(settings, once="--once" in sys.argv, instead=FakeWork(settings)))
     export_rest()
